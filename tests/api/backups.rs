@@ -247,7 +247,10 @@ fn a_backup_is_private_and_can_be_verified_without_a_server() {
     let mut verify = server.command(&["backup", "verify", &kept.file()]);
     let output = verify.env("LAUNCHWAY_DATA_DIR", elsewhere.path().join("none")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", words(&output));
-    assert!(words(&output).contains("  1 rows  users") && words(&output).contains("is whole"), "{output:?}");
+    assert!(
+        words(&output).contains("  1 rows  users") && words(&output).contains("is complete"),
+        "{output:?}"
+    );
     assert!(!elsewhere.path().join("none").exists());
     server.client().get("/ready").success();
 }

@@ -93,7 +93,7 @@ fn what_cannot_be_moved_is_told_and_changes_nothing() {
     let own = format!("sqlite://{}", server.data_dir().join("launchway.db").display());
     for (url, expected) in [
         ("mysql://db/x", "--to must be"),
-        (own.as_str(), "the database that is in use"),
+        (own.as_str(), "the current database"),
         ("sqlite:///nowhere/at/all.db", "cannot make the database"),
         ("postgres://nobody@127.0.0.1:1/none", "cannot open the database"),
     ] {

@@ -145,7 +145,7 @@ fn a_rotation_seals_every_secret_with_the_new_key(server: TestServer) {
     let after = secrets.sealed();
     let values =
         |sealed: &BTreeMap<String, BTreeSet<String>>| sealed.values().map(BTreeSet::len).sum::<usize>();
-    assert!(said.contains(&format!("{} secrets are sealed with a new key", values(&after))), "{said}");
+    assert!(said.contains(&format!("encrypted {} secrets with a new key", values(&after))), "{said}");
     for (column, old) in &before {
         assert_eq!(old.intersection(&after[column]).count(), 0, "{column} has what the old key sealed");
     }
@@ -163,7 +163,7 @@ fn a_rotation_seals_every_secret_with_the_new_key(server: TestServer) {
     secrets.server.terminate();
     fs::write(&key, &old).unwrap();
     let said = fail(&secrets.server, &["serve"]);
-    assert!(said.contains("is not the one that this database's secrets were sealed with"), "{said}");
+    assert!(said.contains("is not the one that encrypted the secrets of this database"), "{said}");
     fs::write(&key, &new).unwrap();
     secrets.server.restart();
     secrets.are_all_there();

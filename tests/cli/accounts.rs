@@ -55,7 +55,7 @@ fn from_elsewhere_the_setup_token_is_needed() {
     let register = ["register", &elsewhere, "--email", ADMIN_EMAIL, "--username", "ada"];
     let told = ada.runs_with(&register, &format!("{ADMIN_PASSWORD}\n"));
     assert!(told.failed(3).contains("--setup-token"), "{told}");
-    assert!(told.stderr.contains("can be read on the way"), "{told}");
+    assert!(told.stderr.contains("is not encrypted"), "{told}");
     let with_token: Vec<&str> = register.iter().copied().chain(["--setup-token"]).collect();
     ada.runs_with(&with_token, &format!("lwi_wrong\n{ADMIN_PASSWORD}\n")).failed(3);
     ada.runs_with(&with_token, &format!("{}\n{ADMIN_PASSWORD}\n", token.trim())).succeeded();

@@ -57,7 +57,7 @@ fn an_application_is_shown_changed_and_deleted() {
     assert!(unasked.failed(2).contains("--yes"), "{unasked}");
     ada.runs(&["app", "delete", "shop", "--yes"]).succeeded();
     ada.runs(&["app", "show", "shop"]).failed(4);
-    assert!(ada.runs(&["apps"]).succeeded().contains("There is no application"));
+    assert!(ada.runs(&["apps"]).succeeded().contains("No applications"));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn one_goes_back_and_forth_between_versions() {
     let stage = Stage::new();
     let (ada, repository) = stage.site("shop");
     let alone = ada.runs(&["rollback", "shop"]);
-    assert!(alone.failed(5).contains("no version before"), "{alone}");
+    assert!(alone.failed(5).contains("no previous version"), "{alone}");
     repository.write("index.html", "the second page\n").commit();
     ada.runs(&["deploy"]).succeeded();
     assert_eq!(page(&stage), "the second page\n");
@@ -89,7 +89,7 @@ fn one_goes_back_and_forth_between_versions() {
     assert_eq!(lines.len(), 7, "{shown}");
     assert!(lines[0].starts_with("DEPLOYMENT") && lines[6].starts_with(&ids[2]), "{shown}");
     let pages = ada.runs(&["deployments", "-n", "4"]);
-    assert!(pages.succeeded().ends_with("6 in all; --page 2 shows more\n"), "{pages}");
+    assert!(pages.succeeded().ends_with("6 in total; --page 2 shows more\n"), "{pages}");
     assert_eq!(ada.runs(&["deployments", "-n", "4", "--page", "2"]).succeeded().lines().count(), 3);
 
     let other = stage.repository("other");
@@ -97,7 +97,7 @@ fn one_goes_back_and_forth_between_versions() {
     let ada = ada.standing_in(other.path());
     ada.runs(&["deploy", "--yes"]).succeeded();
     let wrong = ada.runs(&["rollback", "other", "--to", &ids[2]]);
-    assert!(wrong.failed(2).contains("is no deployment of other"), "{wrong}");
+    assert!(wrong.failed(2).contains("is not a deployment of other"), "{wrong}");
     ada.runs(&["rollback", "other", "--to", "yesterday"]).failed(2);
     ada.runs(&["rollback", "01900000-0000-7000-8000-000000000000"]).failed(4);
 }
@@ -117,7 +117,7 @@ fn what_is_under_way_is_cancelled() {
         (listed["deployments"][0]["status"]["status"] == "cancelled").then_some(())
     });
     let nothing = ada.runs(&["cancel", "shop"]);
-    assert!(nothing.failed(5).contains("no deployment of shop is under way"), "{nothing}");
+    assert!(nothing.failed(5).contains("no deployment of shop is running"), "{nothing}");
     // By the id of the deployment, which has finished.
     assert_ne!(ada.runs(&["cancel", &text(&deployment["id"])]).code, Some(0));
     let second = ada.runs(&["deploy", "shop", "--detach", "--output", "json"]).json();
@@ -150,6 +150,6 @@ fn an_application_is_stopped_started_and_opened() {
 
     let without = ada.with("PATH", "/var/empty");
     let told = without.runs(&["open", "shop"]);
-    assert!(told.succeeded().starts_with("http://shop.") && told.stderr.contains("no browser"), "{told}");
+    assert!(told.succeeded().starts_with("http://shop.") && told.stderr.contains("No browser"), "{told}");
     assert_eq!(without.runs(&["open", "shop", "--output", "json"]).json().as_array().unwrap().len(), 1);
 }

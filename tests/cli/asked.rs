@@ -40,11 +40,11 @@ fn a_second_factor_is_set_up_in_one_go() {
     server.admin();
     let ada = Person::ada(&server);
     let mut terminal = Terminal::of(&ada, &["two-factor", "setup"]);
-    terminal.shows("Code that your authenticator shows:");
+    terminal.shows("Authenticator code:");
     let shown = terminal.contents();
     assert!(shown.contains("█▀▀▀▀▀█") || shown.contains("▄▄▄▄▄"), "{shown}");
     let secret =
-        shown.lines().find_map(|line| line.strip_prefix("or, to be typed: ")).unwrap().trim().to_owned();
+        shown.lines().find_map(|line| line.strip_prefix("Or enter this key: ")).unwrap().trim().to_owned();
     let wrong = if code(&secret, 0) == "000000" { "000001" } else { "000000" };
     terminal.types(&format!("{wrong}\r")).shows("error: ");
     // A code of the present step, which does not end on the way.
@@ -62,16 +62,16 @@ fn a_new_password_is_asked_for_until_it_is_typed_twice_the_same() {
     server.admin();
     let ada = Person::ada(&server);
     let mut terminal = Terminal::of(&ada, &["password"]);
-    terminal.shows("Present password:");
+    terminal.shows("Current password:");
     terminal.types_unseen(&format!("{ADMIN_PASSWORD}\r"));
     terminal.shows("New password:");
     terminal.types_unseen(&format!("{NEW_PASSWORD}\r"));
-    terminal.shows("New password, again:");
+    terminal.shows("New password (again):");
     terminal.types_unseen("something else\r");
-    terminal.shows("the two are not the same");
+    terminal.shows("the entries do not match");
     terminal.types_unseen(&format!("{NEW_PASSWORD}\r"));
     until("the second question", || {
-        (terminal.contents().matches("New password, again:").count() == 2).then_some(())
+        (terminal.contents().matches("New password (again):").count() == 2).then_some(())
     });
     terminal.types_unseen(&format!("{NEW_PASSWORD}\r"));
     let left = terminal.ends();
@@ -105,7 +105,7 @@ fn who_registers_from_elsewhere_is_asked_for_the_setup_token() {
     terminal.types("ada\r");
     terminal.shows("Password:");
     terminal.types_unseen(&format!("{ADMIN_PASSWORD}\r"));
-    terminal.shows("Password, again:");
+    terminal.shows("Password (again):");
     terminal.types_unseen(&format!("{ADMIN_PASSWORD}\r"));
     terminal.shows("Setup token:");
     terminal.types_unseen(&format!("{}\r", token.trim()));

@@ -15,7 +15,7 @@ fn one_command_deploys_a_repository_and_its_changes() {
     repository.write("index.html", "the first page\n").commit();
     let ada = Person::ada(&stage.server).standing_in(repository.path());
     let missing = ada.runs(&["deploy"]);
-    assert!(missing.failed(2).contains("`launchway init` writes one"), "{missing}");
+    assert!(missing.failed(2).contains("`launchway init` creates one"), "{missing}");
 
     let told = ada.runs(&["deploy", "--yes"]);
     let host = "shop.ada-s-team.localhost";
@@ -27,7 +27,7 @@ fn one_command_deploys_a_repository_and_its_changes() {
     repository.write("index.html", "the second page\n").commit();
     let told = ada.runs(&["deploy"]);
     told.succeeded();
-    assert!(!told.stderr.contains('→') && !told.stderr.contains("new application"), "{told}");
+    assert!(!told.stderr.contains('→') && !told.stderr.contains("Created application"), "{told}");
     assert_eq!(stage.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the second page\n");
 
     repository.git(&["checkout", "--quiet", "-b", "develop"]);
@@ -38,7 +38,7 @@ fn one_command_deploys_a_repository_and_its_changes() {
     let told = ada.runs(&["deploy"]);
     assert!(told.succeeded().contains("Live at http://shop.example.com:"), "{told}");
     assert!(told.stderr.contains("branch: main → develop\n"), "{told}");
-    assert!(told.stderr.contains("domain: nothing → shop.example.com\n"), "{told}");
+    assert!(told.stderr.contains("domain: (none) → shop.example.com\n"), "{told}");
     assert_eq!(
         stage.server.visitor("shop.example.com").try_send("GET", "/", None).unwrap().text,
         "the third page\n"
@@ -75,10 +75,10 @@ fn what_the_server_cannot_see_is_said() {
     assert!(!told.stderr.contains("warning:"), "{told}");
     repository.write("index.html", "not committed");
     let told = ada.runs(&["deploy"]);
-    assert!(told.stderr.contains("warning: 1 file is changed and not committed"), "{told}");
+    assert!(told.stderr.contains("warning: 1 file has uncommitted changes"), "{told}");
     repository.git(&["checkout", "--quiet", "-b", "idea"]);
     let told = ada.runs(&["deploy"]);
-    assert!(told.stderr.contains("warning: you are on the branch idea, and main is deployed"), "{told}");
+    assert!(told.stderr.contains("warning: the current branch is idea, but main is deployed"), "{told}");
 
     // A copy whose remote is the repository that is deployed.
     let copy = stage.folder().join("copy");
@@ -139,7 +139,7 @@ fn an_image_is_built_and_what_fails_is_shown_with_its_lines() {
     assert_eq!(told.code, Some(1), "{told}");
     let deployment: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!(deployment["status"]["status"], "failed");
-    assert!(told.stderr.contains("does it listen on port 8080"), "{told}");
+    assert!(told.stderr.contains("check that it listens on port 8080"), "{told}");
     let live = ada.runs(&["app", "show", "--output", "json"]).json();
     assert_eq!(live["status"]["status"], "running");
 }
@@ -169,6 +169,6 @@ fn a_deployment_that_another_one_replaces_says_which() {
     assert!(told.failed(1).contains(&format!("was cancelled: replaced by deployment {third}")), "{told}");
 
     let told = ada.runs(&["deploy", "shop", "--timeout", "0s"]);
-    assert!(told.failed(1).contains("it goes on"), "{told}");
+    assert!(told.failed(1).contains("it continues"), "{told}");
     ada.runs(&["cancel", "shop"]).succeeded();
 }

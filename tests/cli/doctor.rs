@@ -152,7 +152,7 @@ fn a_healthy_installation_passes_every_check() {
     }
     line(&report, "ok    server: runs on this data directory");
     assert!(line(&report, "ok    front proxy: serves ").ends_with(stage.server.front()), "{report}");
-    line(&report, "ok    database: is up to date, and the key fits");
+    line(&report, "ok    database: is up to date, and the key matches");
     line(&report, &format!("ok    installation: {}", installation_of(&stage.server)));
     line(&report, "ok    engine: answers");
     line(&report, "ok    applications: ");
@@ -170,7 +170,7 @@ fn a_healthy_installation_passes_every_check() {
     let report = doctor(&stage.server, &[]);
     fails(&report, 2);
     has_hint(&report, "FAIL  front proxy: does not run", "launchway proxy run");
-    has_hint(&report, "FAIL  application: `web`: its container is not up", "log");
+    has_hint(&report, "FAIL  application: `web`: its container is not running", "log");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn variables_are_set_listed_and_removed() {
     let house = House::new();
     let nothing = house.ada.runs(&["env", "list", "web"]);
     assert_eq!(nothing.succeeded(), "");
-    assert!(nothing.stderr.contains("has no such variable"), "{nothing}");
+    assert!(nothing.stderr.contains("has no environment variables"), "{nothing}");
 
     let set = house.ada.runs(&["env", "set", "web", "GREETING=hello world", "URL=a=b", "EMPTY="]);
     set.succeeded();
@@ -83,7 +83,7 @@ fn what_changes_nothing_deploys_nothing() {
     for same in [["env", "set", "web", "A=1"], ["env", "unset", "web", "B"]] {
         let told = house.ada.runs(&same);
         told.succeeded();
-        assert!(told.stderr.contains("Nothing changes"), "{told}");
+        assert!(told.stderr.contains("Nothing changed"), "{told}");
     }
     assert_eq!(house.deployments(), 1);
     let set = house.ada.runs(&["env", "set", "web", "A=2", "--output", "json"]).json();

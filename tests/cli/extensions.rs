@@ -164,7 +164,7 @@ fn a_fork_is_uninstalled_and_deleted_only_on_purpose() {
     assert!(fork.starts_with("hello-note-fork-"), "{fork}");
     for verb in ["uninstall", "delete"] {
         let asked = ada.runs(&["extensions", verb, &fork, "--volumes"]);
-        assert!(asked.failed(2).contains("everything that is kept"), "{asked}");
+        assert!(asked.failed(2).contains("all data in them"), "{asked}");
         ada.runs(&["extensions", verb, &fork, "--yes"]).succeeded();
     }
     ada.runs(&["extensions", "show", &fork]).failed(4);

@@ -15,7 +15,7 @@ fn messages_are_tried_listed_and_sent_again() {
     ]);
     let admin = server.admin();
     let ada = Person::ada(&server);
-    assert_eq!(ada.runs(&["notifications", "list"]).succeeded(), "Messages go nowhere yet\n");
+    assert_eq!(ada.runs(&["notifications", "list"]).succeeded(), "No notification channels\n");
     ada.runs(&["notifications", "test", "generic"]).failed(4);
 
     let wish = json!({"type": "generic", "webhook_url": postbox.url()});

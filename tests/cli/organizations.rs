@@ -176,7 +176,7 @@ fn an_invitation_is_accepted_or_declined() {
     let token = ada.runs(&add).succeeded().to_owned();
     let accepted = client.runs_with(&["invitations", "accept", "Engines"], &token);
     accepted.succeeded();
-    assert!(accepted.stderr.contains("you are member of Engines now"), "{accepted}");
+    assert!(accepted.stderr.contains("You are now member of Engines"), "{accepted}");
     assert!(client.runs(&["org", "list"]).succeeded().contains("Engines"));
 
     ada.runs(&["org", "create", "Looms"]).succeeded();
@@ -185,6 +185,6 @@ fn an_invitation_is_accepted_or_declined() {
     ada.runs(&["members", "remove", "grace", "--organization", "Looms"]).failed(2);
     let withdrawn = ada.runs(&["members", "remove", "grace", "--organization", "Looms", "--yes"]);
     withdrawn.succeeded();
-    assert!(withdrawn.stderr.contains("not invited any more"), "{withdrawn}");
+    assert!(withdrawn.stderr.contains("Withdrew the invitation of "), "{withdrawn}");
     client.runs(&["invitations", "decline", "Looms"]).failed(4);
 }

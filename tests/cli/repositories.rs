@@ -24,7 +24,7 @@ fn a_repository_with_a_dockerfile_is_proposed_as_it_is() {
     let ada = ada.standing_in(repository.path());
     let told = ada.runs(&["init", "--yes"]);
     told.succeeded();
-    assert!(told.stderr.contains("the password in the address of the remote is left out"), "{told}");
+    assert!(told.stderr.contains("the password in the URL of the remote is omitted"), "{told}");
 
     let file = written(&repository);
     assert_eq!(file["name"].as_str(), Some("My Shop"));
@@ -65,10 +65,10 @@ fn without_a_remote_the_folder_is_the_repository() {
 fn what_cannot_be_proposed_is_said() {
     let ada = Person::new();
     let outside = ada.runs(&["init", "--yes"]);
-    assert!(outside.failed(1).contains("no git repository"), "{outside}");
+    assert!(outside.failed(1).contains("not in a git repository"), "{outside}");
     let repository = repository(&ada);
     let ada = ada.standing_in(repository.path());
     let empty = ada.runs(&["init", "--yes"]);
-    assert!(empty.failed(1).contains("hint: it takes a Dockerfile"), "{empty}");
+    assert!(empty.failed(1).contains("hint: add a Dockerfile"), "{empty}");
     assert!(!repository.path().join("launchway.toml").exists());
 }

@@ -22,7 +22,7 @@ fn somebody_new_is_asked_and_sees_how_it_goes_live() {
     repository.write("index.html", "a page\n").commit();
     let ada = Person::ada(&stage.server).standing_in(repository.path());
     let mut terminal = Terminal::of(&ada, &["deploy"]);
-    terminal.shows("There is no launchway.toml in this repository. Write one? [y/N]");
+    terminal.shows("There is no launchway.toml in this repository. Create one? [y/N]");
     terminal.types("y\r").shows("Name [shop]:");
     terminal.types("my.shop\r").shows("a name has 1 to 63 letters");
     terminal.types("My Shop\r").shows("Build pack [static]:");
@@ -34,9 +34,9 @@ fn somebody_new_is_asked_and_sees_how_it_goes_live() {
     assert!(left.status.success(), "{}", left.text());
     assert_eq!(left.cell("✓ Deployed in ").fgcolor(), GREEN);
     assert!(left.cell("http://my-shop-staging.ada-s-team.localhost:").bold());
-    assert!(left.text().contains("My Shop is a new application (staging)"), "{}", left.text());
+    assert!(left.text().contains("Created application My Shop (staging)"), "{}", left.text());
     // The live line was removed.
-    assert!(!left.text().contains("Waiting for its turn"), "{}", left.text());
+    assert!(!left.text().contains("Waiting in the queue"), "{}", left.text());
     assert!(!left.text().contains('⠋'));
 }
 
@@ -96,13 +96,13 @@ fn who_deletes_has_to_write_the_name() {
     let stage = Stage::new();
     let (ada, _) = stage.site("shop");
     let mut terminal = Terminal::of(&ada, &["app", "delete", "shop"]);
-    terminal.shows("Write its name to go on:");
+    terminal.shows("Type the name to confirm:");
     terminal.types("shpo\r");
     let left = terminal.ends();
     assert_eq!(left.status.code(), Some(1));
-    assert!(left.text().contains("nothing is deleted"), "{}", left.text());
+    assert!(left.text().contains("nothing was deleted"), "{}", left.text());
     let mut terminal = Terminal::of(&ada, &["app", "delete", "shop"]);
-    terminal.shows("Write its name to go on:");
+    terminal.shows("Type the name to confirm:");
     terminal.types("shop\r");
     assert!(terminal.ends().status.success());
     ada.runs(&["app", "show", "shop"]).failed(4);

@@ -31,7 +31,7 @@ fn a_wrong_password_is_refused_and_nothing_is_remembered() {
     ada.runs_with(&["login", server.url(), "--email", ADMIN_EMAIL], "wrong\n").failed(3);
     assert!(!ada.contexts_file().exists());
     let nobody = ada.runs(&["apps"]);
-    assert!(nobody.failed(3).contains("hint: `launchway login"), "{nobody}");
+    assert!(nobody.failed(3).contains("hint: run `launchway login"), "{nobody}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn the_front_proxy_reaches_sites_and_nothing_else() {
         let report = installation.output(SERVER, &["doctor"]);
         report.contains("ok    front proxy: serves 1 routes").then_some(report)
     });
-    assert!(report.contains(&format!("ok    front proxy user: user {} runs it", proxy.user)), "{report}");
+    assert!(report.contains(&format!("ok    front proxy user: runs as user {}", proxy.user)), "{report}");
 
     let data = installation.data();
     assert_eq!(mode_of(&data), (0o710, server.user, server.group));

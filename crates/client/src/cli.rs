@@ -27,15 +27,15 @@ use crate::verbs::{
 
 /// The options of every verb of the client.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Options of the client")]
+#[command(next_help_heading = "Client options")]
 pub struct Options {
-    /// The server to talk to, by the name of its context; see `launchway context list`
+    /// Context that selects the server; see `launchway context list`
     #[arg(long, global = true, value_name = "NAME", env = "LAUNCHWAY_CONTEXT")]
     pub context: Option<String>,
-    /// The organization to act in, by its name or id
+    /// Organization, by name or id
     #[arg(long, global = true, value_name = "NAME", env = "LAUNCHWAY_ORGANIZATION")]
     pub organization: Option<String>,
-    /// Tables for people, or what the API answers for programs
+    /// Output format
     #[arg(long, short, global = true, value_enum, default_value_t)]
     pub output: Format,
 }
@@ -43,26 +43,26 @@ pub struct Options {
 /// The format of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Tables and messages
     #[default]
     Text,
-    /// For programs: the data of the API's answer
+    /// The data of the API response as JSON
     Json,
 }
 
 /// The verbs of the client.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Log in to a server and remember it
+    /// Log in to a server, and save it as a context
     Login(Login),
-    /// Become the first administrator of a new server, and log in
+    /// Register the first administrator of a new server, and log in
     Register(Register),
-    /// Set your first password with the token that you were given, and log in
+    /// Set your first password with a setup token, and log in
     Join(Join),
-    /// List, choose and forget servers
+    /// Manage contexts, the saved servers
     #[command(subcommand)]
     Context(ContextVerb),
-    /// Say what the repository that you are in is deployed as, in launchway.toml
+    /// Create launchway.toml for this repository
     Init(Init),
     /// A verb that needs a session or a token.
     #[command(flatten)]
@@ -72,62 +72,62 @@ pub enum Verb {
 /// The verbs of a user who is logged in.
 #[derive(Debug, Subcommand)]
 pub enum SessionVerb {
-    /// End the session and forget its token
+    /// Log out, and delete the saved token
     Logout,
-    /// Say who is logged in, and where
+    /// Show the current user, organization and server
     Whoami,
     /// List applications
     Apps(Apps),
-    /// Deploy the repository that you are in, or an application by its name
+    /// Deploy this repository, or an application by name
     Deploy(Deploy),
-    /// Show what an application printed, and go on with what it prints
+    /// Show the logs of an application
     Logs(Logs),
-    /// Show, change and delete an application
+    /// Show, edit or delete an application
     #[command(subcommand)]
     App(AppVerb),
     /// List the deployments of an application
     Deployments(List),
-    /// Go back to the version that was live before, or to another one
+    /// Roll back to the previous version, or to another deployment
     Rollback(Rollback),
-    /// End a deployment that is under way
+    /// Cancel a running deployment
     Cancel(Cancel),
-    /// Start what is live again
+    /// Restart an application
     Restart(Which),
     /// Stop an application
     Stop(Which),
-    /// Show an application in a browser
+    /// Open an application in a browser
     Open(Which),
-    /// List and change the variables of an application
+    /// Manage the variables of an application
     #[command(subcommand)]
     Env(EnvVerb),
-    /// List and change the names that an application is reached by
+    /// Manage the domains of an application
     #[command(subcommand)]
     Domains(DomainsVerb),
-    /// Print the secret by which a code host signs pushes of an application
+    /// Print the webhook secret of an application
     WebhookSecret(WebhookSecret),
-    /// Print the key by which private repositories let the organization in
+    /// Print the public SSH key of the organization for private repositories
     DeployKey(DeployKey),
-    /// List, show and fork extensions, and see what became of their runs
+    /// Manage extensions and their runs
     Extensions(Extensions),
     /// Run an extension, such as postgres
     Run(Run),
-    /// List, choose, make and delete organizations
+    /// Manage organizations
     #[command(subcommand)]
     Org(OrgVerb),
-    /// List, add and remove members of the organization
+    /// Manage the members of the organization
     #[command(subcommand)]
     Members(MembersVerb),
-    /// List, accept and decline your invitations to organizations
+    /// List, accept or decline your invitations to organizations
     Invitations(Invitations),
-    /// List, issue and revoke API tokens, for programs
+    /// Manage API tokens
     #[command(subcommand)]
     Tokens(TokensVerb),
-    /// See where messages go, and what became of them
+    /// Show and test notification channels and deliveries
     #[command(subcommand)]
     Notifications(NotificationsVerb),
     /// Change your password
     Password,
-    /// Let logins need a code of your authenticator, or not
+    /// Enable or disable two-factor authentication
     #[command(subcommand)]
     TwoFactor(TwoFactorVerb),
 }

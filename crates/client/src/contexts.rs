@@ -62,12 +62,12 @@ impl Contexts {
             fs::metadata(path).map_err(failed(format!("{shown} cannot be read")))?.permissions().mode();
         if mode & OTHERS != 0 {
             let sentence =
-                format!("{shown} holds tokens, and others may open it (mode {:03o})", mode & 0o777);
+                format!("{shown} contains tokens, but other users can access it (mode {:03o})", mode & 0o777);
             return Err(Failure::new(Kind::Failed, sentence).hint(format!("chmod 600 {shown}")));
         }
         toml::from_str(&text).map_err(|error| {
-            let sentence = format!("{shown} is not understood: {}", error.message());
-            Failure::new(Kind::Failed, sentence).hint("correct it, or remove it and log in again")
+            let sentence = format!("{shown} is invalid: {}", error.message());
+            Failure::new(Kind::Failed, sentence).hint("fix the file, or delete it and log in again")
         })
     }
 
@@ -94,8 +94,8 @@ fn path() -> Outcome<PathBuf> {
         .or_else(|| Some(set("XDG_CONFIG_HOME")?.join("launchway/contexts.toml")))
         .or_else(|| Some(set("HOME")?.join(".config/launchway/contexts.toml")))
         .ok_or_else(|| {
-            Failure::new(Kind::Failed, "there is no place to remember servers in")
-                .hint("set HOME, or LAUNCHWAY_CONTEXTS_FILE")
+            Failure::new(Kind::Failed, "there is no path for the contexts file")
+                .hint("set HOME or LAUNCHWAY_CONTEXTS_FILE")
         })
 }
 
@@ -139,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_understood_is_named() {
+    fn an_invalid_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contexts.toml");
         one().write(&path).unwrap();
         fs::write(&path, "[contexts.home]\ntokn = 1").unwrap();
-        assert!(Contexts::read(&path).unwrap_err().to_string().contains("is not understood"));
+        assert!(Contexts::read(&path).unwrap_err().to_string().contains("is invalid"));
     }
 
     #[test]

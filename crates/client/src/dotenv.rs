@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
     fn variable(&mut self) -> Result<(String, String), Problem> {
         let line = self.line().unwrap_or_default();
         let Some((left, _)) = line.split_once('=') else {
-            return Err(self.problem("there is no `=`; a line looks like NAME=value"));
+            return Err(self.problem("missing `=`: a line has the form NAME=value"));
         };
         let name = left.trim();
         let name = match name.strip_prefix("export") {
@@ -98,8 +98,9 @@ impl<'a> Reader<'a> {
         };
         if !is_name(name) {
             // The line may be a secret without its name, so it is not repeated.
-            return Err(self
-                .problem("what is before the `=` is no name: letters, digits and `_`, the first no digit"));
+            return Err(self.problem(
+                "invalid name before the `=`: use letters, digits and `_`, not beginning with a digit",
+            ));
         }
         self.rest = self.rest[left.len() + 1..].trim_start_matches([' ', '\t']);
         let value = match self.rest.chars().next() {
@@ -128,7 +129,7 @@ impl<'a> Reader<'a> {
         loop {
             match characters.next() {
                 None => {
-                    let what = format!("the quote {quote} is never closed");
+                    let what = format!("the quote {quote} is not closed");
                     return Err(Problem { line: begun, what });
                 }
                 Some((at, c)) if c == quote => {
@@ -154,7 +155,7 @@ impl<'a> Reader<'a> {
         }
         let behind = self.line().unwrap_or_default().trim_start();
         if !behind.is_empty() && !behind.starts_with('#') {
-            return Err(self.problem(format!("something stands behind the closing quote {quote}")));
+            return Err(self.problem(format!("unexpected text after the closing quote {quote}")));
         }
         self.skip();
         Ok(value)

@@ -22,21 +22,21 @@ const USUAL_ENVIRONMENT: &str = "production";
 /// The allowed keys and their descriptions: the fields of the API. Variables are not among them, because
 /// they are secrets, which do not belong in a repository.
 pub(crate) const KEYS: &[(&str, &str)] = &[
-    ("name", "With the environment it says which application is meant"),
-    ("environment", "production, staging, development or another word"),
-    ("repository", "Where the server gets the source from; for build_pack = \"image\" the image"),
-    ("branch", "What is deployed, also by pushes"),
-    ("build_pack", "dockerfile, docker-compose, image, static or nixpacks"),
-    ("base_path", "The folder of the repository that it is made from"),
-    ("dockerfile_path", "The Dockerfile, or the compose file, inside that folder"),
-    ("port", "Where the application listens inside its container"),
-    ("domain", "A name of your own that leads to it"),
-    ("health_check_path", "Asked until it answers 200 to 399, before a version gets traffic"),
-    ("pre_run_command", "Runs in the new image before it gets traffic"),
-    ("post_run_command", "Runs in the new image after it got traffic"),
-    ("labels", "Words to find it by"),
-    ("auto_deploy", "Whether pushes deploy"),
-    ("proxy_server", "launchway, or caddy when Caddy terminates TLS in front"),
+    ("name", "Name, which identifies the application together with the environment"),
+    ("environment", "Environment: production, staging, development or another name"),
+    ("repository", "Repository that the server clones; for build_pack = \"image\" the image"),
+    ("branch", "Branch to deploy"),
+    ("build_pack", "Build pack: dockerfile, docker-compose, image, static or nixpacks"),
+    ("base_path", "Folder of the application in the repository"),
+    ("dockerfile_path", "Path of the Dockerfile or compose file in that folder"),
+    ("port", "Port that the application listens on in its container"),
+    ("domain", "Custom domain"),
+    ("health_check_path", "Path that must return 200 to 399 before a version gets traffic"),
+    ("pre_run_command", "Command to run in the new image before it gets traffic"),
+    ("post_run_command", "Command to run in the new image after it gets traffic"),
+    ("labels", "Labels of the application"),
+    ("auto_deploy", "Deploy on push: true or false"),
+    ("proxy_server", "launchway, or caddy if Caddy terminates TLS in front of it"),
 ];
 
 /// The configuration of an application in its repository.
@@ -71,18 +71,20 @@ impl Manifest {
     }
 
     pub(crate) fn parse(text: &str) -> Outcome<Self> {
-        let wrong = |what: &str| Failure::new(Kind::Usage, format!("{FILE} is not understood: {what}"));
+        let wrong = |what: &str| Failure::new(Kind::Usage, format!("{FILE} is invalid: {what}"));
         let fields: Map<String, Value> =
             toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end()))?;
         for key in fields.keys() {
             if key.ends_with("_variables") {
-                return Err(wrong(&format!("`{key}` is none of its keys"))
-                    .hint("variables are kept by the server, out of the repository: `launchway env set`"));
+                return Err(wrong(&format!("unknown key `{key}`")).hint(
+                    "variables are stored on the server, not in the repository: use `launchway env set`",
+                ));
             }
             if !KEYS.iter().any(|(known, _)| known == key) {
                 let known: Vec<_> = KEYS.iter().map(|(known, _)| *known).collect();
-                return Err(wrong(&format!("`{key}` is none of its keys"))
-                    .hint(format!("the keys are {}", known.join(", "))));
+                return Err(
+                    wrong(&format!("unknown key `{key}`")).hint(format!("valid keys: {}", known.join(", ")))
+                );
             }
         }
         Ok(Self { fields })
@@ -91,8 +93,7 @@ impl Manifest {
     /// Returns the application as it can be named on the command line.
     pub(crate) fn title(&self) -> Outcome<String> {
         let name = self.text("name").ok_or_else(|| {
-            Failure::new(Kind::Usage, format!("{FILE} does not say which application it is about"))
-                .hint("add name = \"…\"")
+            Failure::new(Kind::Usage, format!("{FILE} has no name")).hint("add name = \"…\"")
         })?;
         Ok(format!("{name}@{}", self.text("environment").unwrap_or(USUAL_ENVIRONMENT)))
     }
@@ -152,8 +153,8 @@ impl Manifest {
 
     /// Returns the file, with a description of each key.
     fn to_toml(&self) -> String {
-        let mut text = "# What `launchway deploy` deploys. The keys are the fields of the API; what is not said \
-                        here stays\n# as it is on the server. Variables are not kept here: `launchway env set`.\n"
+        let mut text = "# The application that `launchway deploy` deploys. The keys are the fields of the API.\n\
+                        # Missing keys keep their value on the server. Set variables with `launchway env set`.\n"
             .to_owned();
         for (key, meaning) in KEYS {
             if let Some(value) = self.fields.get(*key) {
@@ -162,7 +163,7 @@ impl Manifest {
         }
         let rest: Vec<_> = KEYS.iter().filter(|(key, _)| !self.fields.contains_key(*key)).collect();
         if !rest.is_empty() {
-            text.push_str("\n# There are also:\n");
+            text.push_str("\n# Other keys:\n");
         }
         for (key, meaning) in rest {
             text.push_str(&format!("# {key}: {meaning}\n"));
@@ -173,8 +174,8 @@ impl Manifest {
 
 /// The failure if the file already exists.
 pub(crate) fn is_there(path: &Path) -> Failure {
-    Failure::new(Kind::Conflict, format!("{} is there already", path.display()))
-        .hint("change it by hand, or write another one over it with --force")
+    Failure::new(Kind::Conflict, format!("{} already exists", path.display()))
+        .hint("edit it, or overwrite it with --force")
 }
 
 /// Returns the path of the manifest.
@@ -218,9 +219,9 @@ fn is_same(key: &str, here: &Value, there: &Value) -> bool {
 /// Formats a value on one line.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) if text.is_empty() => "nothing".to_owned(),
+        Value::String(text) if text.is_empty() => "(none)".to_owned(),
         Value::String(text) => visible(text),
-        Value::Null => "nothing".to_owned(),
+        Value::Null => "(none)".to_owned(),
         other => visible(&other.to_string()),
     }
 }

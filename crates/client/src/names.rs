@@ -20,13 +20,16 @@ pub(crate) fn organization(server: &Server, name: &str) -> Outcome<String> {
     match (meant.next(), meant.next()) {
         (Some(one), None) => Ok(one.id.clone()),
         (Some(_), Some(_)) => {
-            Err(Failure::new(Kind::Usage, format!("several organizations are called `{name}`"))
-                .hint("name it by its id; `launchway org list` shows them"))
+            Err(Failure::new(Kind::Usage, format!("several organizations are named `{name}`"))
+                .hint("use the id; `launchway org list` shows it"))
         }
         (None, _) => {
             let known: Vec<_> = organizations.iter().map(|one| one.name.as_str()).collect();
-            Err(Failure::new(Kind::Missing, format!("you are in no organization called `{name}`"))
-                .hint(format!("you are in: {}", known.join(", "))))
+            Err(Failure::new(
+                Kind::Missing,
+                format!("you are not a member of an organization named `{name}`"),
+            )
+            .hint(format!("your organizations: {}", known.join(", "))))
         }
     }
 }
@@ -55,13 +58,13 @@ pub(crate) fn application(server: &Server, name: &str) -> Outcome<Application> {
         }
     }
     match meant.len() {
-        0 => Err(Failure::new(Kind::Missing, format!("there is no application called `{name}`"))
-            .hint("`launchway apps` lists those of this organization")),
+        0 => Err(Failure::new(Kind::Missing, format!("there is no application named `{name}`"))
+            .hint("`launchway apps` lists the applications of this organization")),
         1 => Ok(meant.remove(0)),
         _ => {
             let names: Vec<_> = meant.iter().map(|one| format!("{}@{}", one.name, one.environment)).collect();
-            Err(Failure::new(Kind::Usage, format!("several applications are called `{name}`"))
-                .hint(format!("say which one: {}", names.join(", "))))
+            Err(Failure::new(Kind::Usage, format!("several applications are named `{name}`"))
+                .hint(format!("specify one of: {}", names.join(", "))))
         }
     }
 }
@@ -72,8 +75,10 @@ pub(crate) fn meant(server: &Server, name: Option<&str>) -> Outcome<Application>
         Some(name) => application(server, name),
         None => match Manifest::here()? {
             Some(manifest) => application(server, &manifest.title()?),
-            None => Err(Failure::new(Kind::Usage, "no application is named, and there is no launchway.toml")
-                .hint("name one; `launchway apps` lists them")),
+            None => {
+                Err(Failure::new(Kind::Usage, "no application is specified, and there is no launchway.toml")
+                    .hint("specify an application; `launchway apps` lists them"))
+            }
         },
     }
 }
@@ -89,18 +94,18 @@ pub(crate) fn id(text: &str) -> Outcome<&str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !text.is_empty() && text.chars().all(is_allowed) {
         true => Ok(text),
-        false => Err(Failure::new(Kind::Missing, format!("there is nothing with the id `{text}`"))
-            .hint("an id has letters, digits and dashes")),
+        false => Err(Failure::new(Kind::Missing, format!("`{text}` is not a valid id"))
+            .hint("an id consists of letters, digits, dashes and underscores")),
     }
 }
 
 /// The failure if no context has this name.
 pub(crate) fn no_context(name: &str, contexts: &Contexts) -> Failure {
     let known: Vec<_> = contexts.contexts.keys().map(String::as_str).collect();
-    let failure = Failure::new(Kind::Missing, format!("no server is remembered as `{name}`"));
+    let failure = Failure::new(Kind::Missing, format!("there is no context named `{name}`"));
     match known.is_empty() {
-        true => failure.hint("`launchway login https://your.server` remembers one"),
-        false => failure.hint(format!("there are: {}", known.join(", "))),
+        true => failure.hint("`launchway login https://your.server` creates one"),
+        false => failure.hint(format!("existing contexts: {}", known.join(", "))),
     }
 }
 

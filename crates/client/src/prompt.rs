@@ -48,7 +48,7 @@ pub(crate) fn checked<T>(
 /// Asks the user to confirm by typing the name of what will be lost; `--yes` skips the question.
 pub(crate) fn meant(screen: &Screen, question: &str, name: &str, yes: bool) -> Outcome<bool> {
     if !yes && screen.is_interactive() {
-        return Ok(text(screen, &format!("{question} Write its name to go on"), None)? == name);
+        return Ok(text(screen, &format!("{question} Type the name to confirm"), None)? == name);
     }
     agreed(screen, question, yes)
 }
@@ -73,10 +73,10 @@ pub(crate) fn secret(question: &str) -> Outcome<String> {
 pub(crate) fn new_secret(screen: &Screen, question: &str) -> Outcome<String> {
     loop {
         let first = secret(question)?;
-        if !io::stdin().is_terminal() || secret(&format!("{question}, again"))? == first {
+        if !io::stdin().is_terminal() || secret(&format!("{question} (again)"))? == first {
             return Ok(first);
         }
-        screen.warn("the two are not the same: once more");
+        screen.warn("the entries do not match: try again");
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn secrets(questions: &[String]) -> Outcome<Vec<String>> {
             match all("standard input")? {
                 rest if rest.is_empty() => Ok(secrets),
                 _ => Err(Failure::new(Kind::Usage, "standard input has more lines than there are values")
-                    .hint("values of several lines are given one at a time")),
+                    .hint("set values with several lines one at a time")),
             }
         }
     }
@@ -124,8 +124,11 @@ pub(crate) fn agreed(screen: &Screen, question: &str, yes: bool) -> Outcome<bool
         return Ok(true);
     }
     if !screen.is_interactive() {
-        return Err(Failure::new(Kind::Usage, format!("{question} Nobody is there to answer"))
-            .hint("--yes says yes without being asked"));
+        return Err(Failure::new(
+            Kind::Usage,
+            format!("{question} A confirmation is required, and there is no terminal"),
+        )
+        .hint("use --yes to confirm"));
     }
     ask(&format!("{question} [y/N] "))?;
     Ok(matches!(line()?.trim().to_lowercase().as_str(), "y" | "yes"))
@@ -136,19 +139,19 @@ fn ask(words: &str) -> Outcome {
     terminal
         .write_all(words.as_bytes())
         .and_then(|()| terminal.flush())
-        .map_err(failed("the question cannot be asked"))
+        .map_err(failed("cannot write to the terminal"))
 }
 
 fn line() -> Outcome<String> {
     let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line).map_err(failed("the answer cannot be read"))?;
+    let read = io::stdin().lock().read_line(&mut line).map_err(failed("cannot read the answer"))?;
     if read == 0 {
-        return Err(Failure::new(Kind::Usage, "there was no answer"));
+        return Err(Failure::new(Kind::Usage, "no answer was given"));
     }
     Ok(line)
 }
 
 fn nobody_to_ask(question: &str) -> Failure {
-    Failure::new(Kind::Usage, format!("{question} is needed, and nobody is there to ask"))
-        .hint("give it as an argument, or secrets by a pipe; --help says how")
+    Failure::new(Kind::Usage, format!("{question} is required, and cannot be asked for without a terminal"))
+        .hint("pass it as an argument, or a secret on standard input; see --help")
 }

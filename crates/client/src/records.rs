@@ -8,8 +8,8 @@ use crate::failure::{Failure, Kind, Outcome};
 /// Deserializes the data of a response.
 pub(crate) fn read<T: DeserializeOwned>(data: Value) -> Outcome<T> {
     serde_json::from_value(data).map_err(|error| {
-        Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
-            .hint("compare its version with that of `launchway --version`")
+        Failure::new(Kind::Failed, format!("cannot parse the response of the server: {error}"))
+            .hint("the versions of server and client may differ: see `launchway --version`")
     })
 }
 
@@ -43,7 +43,7 @@ impl Pagination {
     /// Returns the remark below a page if there is another one.
     pub(crate) fn more(&self, page: u32) -> String {
         match self.has_next {
-            true => format!("{} in all; --page {} shows more\n", self.total_count, page + 1),
+            true => format!("{} in total; --page {} shows more\n", self.total_count, page + 1),
             false => String::new(),
         }
     }

@@ -102,21 +102,21 @@ fn origin(address: &str, root: &Path) -> Origin {
         "ssh" => by_key(address),
         "https" => without_credentials(address, None),
         scheme => {
-            let remark = format!("the server takes {scheme}:// only from hosts in its LAUNCHWAY_GIT_ALLOW");
+            let remark = format!("the server accepts {scheme}:// only for hosts in its LAUNCHWAY_GIT_ALLOW");
             without_credentials(address, Some(remark))
         }
     }
 }
 
 fn by_key(address: &str) -> Origin {
-    let remark = "the server has a key of its own for private repositories: `launchway deploy-key` shows it";
+    let remark = "if the repository is private, add the key that `launchway deploy-key` prints to it";
     Origin { address: address.to_owned(), remark: Some(remark.to_owned()) }
 }
 
 /// A folder on this machine, which may be the server's machine.
 fn local(folder: &Path) -> Origin {
     let folder = folder.canonicalize().unwrap_or_else(|_missing| folder.to_owned());
-    let remark = "the repository is a folder of this machine: the server has to run here and to allow it in \
+    let remark = "the repository is a local folder: the server must run on this machine and allow it in \
                   LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES";
     Origin { address: folder.display().to_string(), remark: Some(remark.to_owned()) }
 }
@@ -129,7 +129,7 @@ fn without_credentials(address: &str, remark: Option<String>) -> Origin {
     }
     let cut = url.set_username("").and_then(|()| url.set_password(None));
     let address = if cut.is_ok() { url.to_string() } else { String::new() };
-    let remark = "the password in the address of the remote is left out: give it to the server once with \
+    let remark = "the password in the URL of the remote is omitted: pass it to the server once with \
                   `launchway app edit NAME --repository https://token@…`";
     Origin { address, remark: Some(remark.to_owned()) }
 }

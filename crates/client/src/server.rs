@@ -43,15 +43,15 @@ impl Server {
     /// A client of the server at `url`, without credentials.
     pub(crate) fn at(url: &str) -> Outcome<Self> {
         let wrong = |why: &str| {
-            Failure::new(Kind::Usage, format!("`{url}` is no address of a server: {why}"))
-                .hint("such an address looks like https://deploy.example.com or http://127.0.0.1:8080")
+            Failure::new(Kind::Usage, format!("`{url}` is not a valid server URL: {why}"))
+                .hint("use a URL such as https://deploy.example.com or http://127.0.0.1:8080")
         };
         let parsed = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(wrong("it begins with neither http:// nor https://"));
+            return Err(wrong("it must start with http:// or https://"));
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(wrong("it holds a name or a password"));
+            return Err(wrong("it must not contain a username or password"));
         }
         let roots = RootCerts::Specific(std::sync::Arc::new(trusted().to_vec()));
         let config = Agent::config_builder()
@@ -176,8 +176,9 @@ impl Request<'_> {
         match (status, envelope) {
             (200, Ok(envelope)) if envelope.status == "success" => Ok(envelope.data),
             (_, Ok(envelope)) => Err(refusal(status, &envelope, server)),
-            (300..400, Err(_)) => Err(strange(server.url(), "it points to another address")
-                .hint("log in with that address instead")),
+            (300..400, Err(_)) => {
+                Err(strange(server.url(), "it redirects to another URL").hint("log in with that URL instead"))
+            }
             (502..=504, Err(_)) => Err(away(server.url(), &format!("status {status}"))),
             (_, Err(_)) => Err(strange(server.url(), &format!("status {status} without an envelope"))),
         }
@@ -220,9 +221,8 @@ impl Request<'_> {
 /// Returns a new idempotency key.
 pub(crate) fn fresh_key() -> Outcome<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Failure::new(Kind::Failed, format!("this machine has no random numbers: {error}"))
-    })?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::new(Kind::Failed, format!("cannot generate random numbers: {error}")))?;
     Ok(u128::from_ne_bytes(bytes).to_string())
 }
 
@@ -276,10 +276,12 @@ fn refusal(status: u16, envelope: &Envelope, server: &Server) -> Failure {
     let failure = Failure::new(kind, envelope.message.clone()).coded(code);
     match code {
         "unauthenticated" if server.token.is_none() => failure.hint("log in with `launchway login`"),
-        "unauthenticated" => failure.hint("the session is over, or the token was revoked: `launchway login`"),
-        "two_factor_required" => failure.hint("give a code of your authenticator with --code"),
-        "forbidden" => failure.hint("`launchway whoami` says who you are and in which organization"),
-        "internal" => failure.hint("the cause is in the server's log"),
+        "unauthenticated" => {
+            failure.hint("the session has expired, or the token was revoked: log in with `launchway login`")
+        }
+        "two_factor_required" => failure.hint("pass a code from your authenticator with --code"),
+        "forbidden" => failure.hint("`launchway whoami` shows the current user and organization"),
+        "internal" => failure.hint("see the log of the server"),
         "rate_limited" | "unavailable" => failure.hint("try again in a moment"),
         "route_not_found" => {
             failure.hint("the server may be older than this client: compare `launchway --version`")
@@ -289,19 +291,19 @@ fn refusal(status: u16, envelope: &Envelope, server: &Server) -> Failure {
 }
 
 fn strange(url: &str, what: &str) -> Failure {
-    Failure::new(Kind::Failed, format!("{url} does not answer as a Launchway server does: {what}"))
+    Failure::new(Kind::Failed, format!("unexpected response from {url}: {what}"))
 }
 
 fn away(url: &str, reason: &str) -> Failure {
     Failure::new(Kind::Unavailable, format!("the server at {url} does not answer: {reason}"))
-        .hint("is it running, and is the address right? `launchway context list` shows where you are")
+        .hint("check that it is running and that the URL is correct; `launchway context list` shows it")
 }
 
 fn reason(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) => error.to_string(),
-        ureq::Error::HostNotFound => "nobody knows its name".to_owned(),
-        ureq::Error::Timeout(_) => "it took too long".to_owned(),
+        ureq::Error::HostNotFound => "host not found".to_owned(),
+        ureq::Error::Timeout(_) => "timed out".to_owned(),
         error => error.to_string(),
     }
 }

@@ -57,12 +57,11 @@ fn set(name: &str) -> Option<String> {
 }
 
 fn half(one: &str, other: &str) -> Failure {
-    Failure::new(Kind::Usage, format!("{one} is set, and {other} is not"))
-        .hint("set both, or neither and log in")
+    Failure::new(Kind::Usage, format!("{one} is set, but {other} is not"))
+        .hint("set both, or unset both and log in")
 }
 
 fn not_logged_in() -> Failure {
-    Failure::new(Kind::Denied, "you are not logged in to a server").hint(
-        "`launchway login https://your.server`, or LAUNCHWAY_URL and LAUNCHWAY_TOKEN in the environment",
-    )
+    Failure::new(Kind::Denied, "you are not logged in")
+        .hint("run `launchway login https://your.server`, or set LAUNCHWAY_URL and LAUNCHWAY_TOKEN")
 }

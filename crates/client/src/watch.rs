@@ -28,10 +28,10 @@ const NEWEST: u32 = 20;
 /// The options of verbs that request a deployment and wait for it.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    /// Do not wait until the deployment is over
+    /// Do not wait for the deployment to finish
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Time to wait for the deployment to finish, such as 10m; the deployment itself continues
+    /// Time to wait for the deployment, such as 10m; the deployment itself continues
     #[arg(long, value_name = "TIME", conflicts_with = "detach")]
     pub(crate) timeout: Option<Span>,
 }
@@ -48,7 +48,7 @@ pub(crate) fn watch(
     let (screen, name, id) = (session.screen, &application.name, &deployment.id);
     if waiting.detach {
         let name = visible(name);
-        screen.remark(&format!("`launchway logs {name} --deployment {id} -f` shows how it goes"));
+        screen.remark(&format!("hint: `launchway logs {name} --deployment {id} -f` shows the progress"));
         return screen.show(asked, |_: Deployment| format!("Deployment {id} is {}\n", deployment.state()));
     }
     let end = Watch::new(session, application, &deployment).follow(waiting.timeout)?;
@@ -121,9 +121,9 @@ impl<'a> Watch<'a> {
             if let Some(Span(limit)) = limit
                 && begun.elapsed() >= limit
             {
-                let sentence = format!("the deployment is {} after {} s", self.step.0, limit.as_secs());
+                let sentence = format!("the deployment is still {} after {} s", self.step.0, limit.as_secs());
                 let hint = format!(
-                    "it goes on: `launchway logs {} --deployment {} -f`",
+                    "it continues; `launchway logs {} --deployment {} -f` shows the progress",
                     self.application.name, self.id
                 );
                 return Err(Failure::new(Kind::Failed, sentence).hint(hint));
@@ -242,18 +242,19 @@ impl End {
             Some((_, why)) => format!("the deployment of {name} {}: {why}", was(state)),
             None => format!("the deployment of {name} {}", was(state)),
         };
-        let again =
-            format!("`launchway logs {name} --deployment {}` shows its log again", self.deployment.id);
+        let again = format!("`launchway logs {name} --deployment {}` shows its log", self.deployment.id);
         let hint = match (state, self.step.as_str()) {
-            ("cancelled", _) => format!("`launchway deployments {name}` shows which one came instead"),
+            ("cancelled", _) => format!("`launchway deployments {name}` lists newer deployments"),
             (_, "cloning") => {
                 format!(
-                    "can the server read the repository? A private one has to know `launchway deploy-key`; {again}"
+                    "check that the server can read the repository; a private one needs the key of `launchway deploy-key`; {again}"
                 )
             }
-            (_, "building") => format!("the build failed on the server as it would on your machine; {again}"),
+            (_, "building") => {
+                format!("the build failed on the server; run it locally to find the error; {again}")
+            }
             (_, "deploying") => format!(
-                "does it listen on port {} of all addresses, and not of 127.0.0.1 alone? {again}",
+                "check that it listens on port {} of all addresses, not only of 127.0.0.1; {again}",
                 application.port
             ),
             _ => again,
@@ -269,7 +270,7 @@ fn was(state: &str) -> &'static str {
 /// Returns the activity of a deployment in a state.
 fn doing(state: &str) -> &'static str {
     match state {
-        "queued" => "Waiting for its turn",
+        "queued" => "Waiting in the queue",
         "cloning" => "Fetching the source",
         "building" => "Building",
         _ => "Releasing",
@@ -279,5 +280,5 @@ fn doing(state: &str) -> &'static str {
 /// Reports once that the server is unreachable.
 fn show_failure(screen: &Screen, progress: &mut Progress<'_>, failure: &Failure) {
     let (mark, why) = (screen.tint_remark("…", Tone::Doubtful), visible(&failure.to_string()));
-    progress.print(&format!("{mark} {why}; the deployment goes on, and so does this when it answers again"));
+    progress.print(&format!("{mark} {why}; the deployment continues; waiting for the server"));
 }

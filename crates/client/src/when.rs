@@ -33,7 +33,7 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "a length of time is a number with a unit: 90s, 10m, 2h or 3d".to_owned();
+        let wrong = || "a duration is a number with a unit, such as 90s, 10m, 2h or 3d".to_owned();
         let unit = text.chars().last().ok_or_else(wrong)?;
         let seconds = match unit {
             's' => 1,
@@ -67,8 +67,8 @@ impl FromStr for Since {
         let moment = day.unwrap_or_else(|_no_day| text.to_owned());
         match DateTime::parse_from_rfc3339(&moment) {
             Ok(_) => Ok(Self::At(moment)),
-            Err(_) => Err("a moment is a length of time such as 10m or 2h, a timestamp such as \
-                           2026-01-31T12:00:00Z, or a day such as 2026-01-31"
+            Err(_) => Err("a time is a duration such as 10m or 2h, a timestamp such as \
+                           2026-01-31T12:00:00Z, or a date such as 2026-01-31"
                 .to_owned()),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn create(config: &Config, arguments: CreateAdmin) -> Result<(), Box<
     let profile = assembly::offline(config, Tables::BringUpToDate, async |services| {
         services.registration.create_admin(admin).await
     })?;
-    print_line(&format!("{} is the administrator of this installation now", profile.user.email));
+    print_line(&format!("created the administrator {} of this installation", profile.user.email));
     Ok(())
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn reset_password(config: &Config, arguments: ResetPassword) -> Resul
     assembly::offline(config, Tables::MustBeThere, async |services| {
         services.passwords.reset(&email, &password).await
     })?;
-    print_line(&format!("{email} has another password now, and no session"));
+    print_line(&format!("changed the password of {email}, and ended all sessions of this user"));
     Ok(())
 }
 

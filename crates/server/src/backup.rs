@@ -24,10 +24,12 @@ pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Bo
     installation::check_for_backup(config, &DataDir::open(&config.data_dir)?)?;
     // Problems of the key are reported before the work begins.
     let key = match &arguments.key {
-        Some(path) if *path == arguments.file => return Err("the key needs a file of its own".into()),
+        Some(path) if *path == arguments.file => {
+            return Err("the key must be written to a separate file".into());
+        }
         Some(path) if path.exists() && !arguments.force => {
             return Err(
-                format!("`{}` is there already: name another file, or say --force", path.display()).into()
+                format!("`{}` already exists: choose another file, or use --force", path.display()).into()
             );
         }
         Some(path) => Some((path, key::text(config)?)),
@@ -42,10 +44,10 @@ pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Bo
     match key {
         Some((path, text)) => {
             backup::replace_private_file(path, &text, arguments.force)?;
-            print_line(&format!("the key is in {}: keep it apart from the backup", path.display()));
+            print_line(&format!("the key is in {}: store it separately from the backup", path.display()));
         }
         None => print_line(
-            "the key is not in it, and nothing can be restored without: keep a copy of it elsewhere",
+            "the backup does not contain the key, which is required to restore it: keep a copy of the key elsewhere",
         ),
     }
     Ok(())
@@ -58,7 +60,7 @@ pub(crate) fn verify(arguments: &VerifyBackup) -> Result<(), Box<dyn Error>> {
         cli::print(&format!("{}  {} rows  {}\n", table.sha256, table.rows, table.name))?;
     }
     print_line(&format!(
-        "the backup of {} by Launchway {}, from {}, is whole: {}",
+        "the backup of {} by Launchway {}, from {}, is complete: {}",
         manifest.created_at,
         manifest.launchway,
         manifest.database,
@@ -94,14 +96,14 @@ fn key_for(
     let (path, is_elsewhere) = match (&arguments.key, &config.secret_key_file) {
         (Some(_), Some(_)) => {
             return Err(
-                "LAUNCHWAY_SECRET_KEY_FILE says where the key is: put it there, and leave --key out".into()
+                "LAUNCHWAY_SECRET_KEY_FILE is the path of the key: put the key there, and omit --key".into(),
             );
         }
         (Some(path), None) => (path, false),
         (None, Some(path)) => (path, true),
         (None, None) if manifest.key_check.is_none() => return Ok(None),
         (None, None) => {
-            return Err("nothing can be restored without the key: name its file by --key".into());
+            return Err("the key is required to restore a backup: specify its file with --key".into());
         }
     };
     let text = key::read(path)?;
@@ -109,7 +111,7 @@ fn key_for(
         && !key::fits(path, &text, check)?
     {
         return Err(format!(
-            "the key in `{}` is not the one that the secrets in this backup were sealed with",
+            "the key in `{}` is not the one that encrypted the secrets in this backup",
             path.display()
         )
         .into());
@@ -123,7 +125,7 @@ fn refuse_newer(manifest: &Manifest) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     Err(format!(
-        "the backup is of Launchway {} with tables of version {}, which this one does not know: restore it with that version, or a newer one",
+        "the backup is of Launchway {} with schema version {}, which this version does not support: restore it with that version, or a newer one",
         manifest.launchway, manifest.schema
     )
     .into())
@@ -136,8 +138,8 @@ fn tell_of_containers(containers: &[(ApplicationId, String)]) -> Result<(), Box<
         return Ok(());
     }
     print_line(
-        "containers and images are not part of a backup. On the machine where these applications ran they go on; on \
-         another one deploy each again, by POST /api/v1/deploy/application/redeploy:",
+        "containers and images are not part of a backup. On the machine where they ran, these applications keep running; on \
+         another machine, redeploy each of them with POST /api/v1/deploy/application/redeploy:",
     );
     containers.iter().try_for_each(|(id, name)| cli::print(&format!("{id}  {name}\n")))
 }
@@ -153,7 +155,6 @@ fn contents(manifest: &Manifest) -> String {
 }
 
 pub(crate) fn no_data(path: &Path) -> Box<dyn Error> {
-    let why = fs::metadata(path).map_or("there is none", |_| "it is no folder");
-    format!("cannot use the data directory `{}`: {why}; LAUNCHWAY_DATA_DIR says where it is", path.display())
-        .into()
+    let why = fs::metadata(path).map_or("it does not exist", |_| "it is not a directory");
+    format!("cannot use the data directory `{}`: {why}; check LAUNCHWAY_DATA_DIR", path.display()).into()
 }

@@ -2,14 +2,14 @@
 
 use std::{error::Error, io::Write as _, path::PathBuf};
 
-/// Launchway deploys applications from a git repository
+/// Deploy applications from git repositories
 #[derive(Debug, clap::Parser)]
 #[command(name = "launchway", version, help_template = crate::help::template())]
 pub(crate) struct Arguments {
     /// Path of a TOML configuration file; environment variables take precedence
     #[arg(long, global = true, value_name = "FILE", env = "LAUNCHWAY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// With `serve`, or without a command: the same as `serve --adopt`
+    /// The same as `serve --adopt`; only for `serve` or without a command
     #[arg(long)]
     pub(crate) adopt: bool,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub(crate) enum ServerVerb {
     /// Run or query the front proxy, which routes traffic to applications
     #[command(subcommand)]
     Proxy(ProxyVerb),
-    /// Administer the installation without the API, with the files of the server
+    /// Administer the installation offline, with the files of the server
     #[command(subcommand)]
     Admin(AdminVerb),
     /// Create, verify and restore backups
@@ -90,9 +90,9 @@ pub(crate) struct Serve {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum BackupVerb {
-    /// Write everything but the key to one file; a server may be running
+    /// Create a backup of everything except the key; the server can keep running
     Create(CreateBackup),
-    /// Read a whole backup, and fail if it is damaged
+    /// Verify a backup; fails if it is damaged
     Verify(VerifyBackup),
     /// Restore a backup into an empty data directory and an empty database
     Restore(RestoreBackup),
@@ -127,7 +127,7 @@ pub(crate) struct RestoreBackup {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum DatabaseVerb {
-    /// Copy everything to another, empty database; the server must not run
+    /// Copy all data to an empty database; the server must be stopped
     Move(MoveDatabase),
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct MoveDatabase {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum KeyVerb {
-    /// Encrypt every secret with a new key; the server must not run
+    /// Encrypt every secret with a new key; the server must be stopped
     Rotate,
 }
 
@@ -152,13 +152,13 @@ pub(crate) enum UpgradeVerb {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum ProxyVerb {
-    /// Run the proxy in the foreground; a running one hands over and exits
+    /// Run the proxy in the foreground; it takes over from a running one
     Run,
     /// Show the status of the proxy; fails if it does not run
     Status,
-    /// Stop the proxy after its running requests
+    /// Stop the proxy when its running requests have finished
     Stop,
-    /// Print a configuration for a Caddy in front of it, which terminates TLS
+    /// Print a configuration for Caddy in front of the proxy, which terminates TLS
     Caddyfile,
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct Audit {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum AuditVerb {
-    /// Verify with the files of the server that no entry was changed or removed; fails otherwise
+    /// Verify the audit log with the files of the server; fails if an entry was changed or removed
     Verify,
 }
 

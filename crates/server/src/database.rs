@@ -19,7 +19,7 @@ use crate::{
 pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), Box<dyn Error>> {
     let target: DatabaseUrl = arguments.to.parse().map_err(|refused| format!("--to {refused}"))?;
     if target == config.database {
-        return Err("--to is the database that is in use: name another one".into());
+        return Err("--to is the current database: specify another one".into());
     }
     if !config.data_dir.is_dir() {
         return Err(no_data(&config.data_dir));
@@ -34,7 +34,8 @@ pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), B
         cli::print(&format!("{}  {} rows  {name}\n", digest.sha256, digest.rows))?;
     }
     print_line(&format!(
-        "copied {rows} rows in {} tables, and both databases have the same. This one is as it was. From now on set\n\n  \
+        "copied {rows} rows in {} tables, and verified that both databases are equal. This one is unchanged. \
+         To use the other one, set\n\n  \
          LAUNCHWAY_DATABASE_URL={}\n",
         copied.len(),
         without_password(&arguments.to)

@@ -62,8 +62,8 @@ fn describe(error: &dyn Error) -> String {
 /// Checks that the programs for deployments are installed.
 fn check_programs(report: &mut Report) {
     for (program, argument, use_of, package) in [
-        ("git", "--version", "repositories are fetched with it", "git"),
-        ("docker", "--version", "containers are run with it; sites do without", "docker.io"),
+        ("git", "--version", "it is needed to fetch repositories", "git"),
+        ("docker", "--version", "it is needed to run containers; static sites do not need it", "docker.io"),
     ] {
         match Command::new(program).arg(argument).output() {
             Ok(output) if output.status.success() => {
@@ -72,7 +72,7 @@ fn check_programs(report: &mut Report) {
             _ => report.warn(
                 program,
                 format!("is not on the PATH: {use_of}"),
-                &format!("install it, on Debian by `apt-get install {package}`"),
+                &format!("install it, on Debian with `apt-get install {package}`"),
             ),
         }
     }
@@ -86,7 +86,7 @@ fn check_packet_filter(report: &mut Report) {
             "the optional rules are not loaded (Packet filter in docs/operations.md)"
         }
         Ok(_) => "only root can see whether the optional rules are loaded",
-        Err(_) => "`nft` is not on the PATH, so that the optional rules are not loaded",
+        Err(_) => "`nft` is not on the PATH, so the optional rules are not loaded",
     };
     report.ok("packet filter", text.to_owned());
 }
@@ -94,7 +94,7 @@ fn check_packet_filter(report: &mut Report) {
 fn check_data_directory(config: &Config, report: &mut Report) -> Option<DataDir> {
     let path = &config.data_dir;
     if !path.is_dir() {
-        let hint = "check LAUNCHWAY_DATA_DIR, or start the server, which makes it";
+        let hint = "check LAUNCHWAY_DATA_DIR, or start the server, which creates it";
         report.fail("data directory", format!("`{}` does not exist", path.display()), hint);
         return None;
     }
@@ -118,8 +118,8 @@ fn check_data_directory(config: &Config, report: &mut Report) -> Option<DataDir>
     match data.free_bytes() {
         Ok(free) if free < needed => report.fail(
             "disk",
-            format!("{} MiB are free, and LAUNCHWAY_MIN_FREE_DISK wants {}", free >> 20, needed >> 20),
-            "free some space: deployments are refused until then",
+            format!("{} MiB are free, but LAUNCHWAY_MIN_FREE_DISK requires {}", free >> 20, needed >> 20),
+            "free some space: deployments are rejected until then",
         ),
         Ok(free) => report.ok("disk", format!("{} MiB are free in `{}`", free >> 20, path.display())),
         Err(error) => report.fail("disk", describe(&error), "check the file system of LAUNCHWAY_DATA_DIR"),
@@ -147,7 +147,7 @@ async fn check_database(config: &Config, data: &DataDir, report: &mut Report) ->
     }
     match Installation::open(config, data, Tables::LeaveAsTheyAre, false).await {
         Ok(installation) => {
-            report.ok("database", "is up to date, and the key fits".to_owned());
+            report.ok("database", "is up to date, and the key matches".to_owned());
             report.ok("installation", installation.id.to_string());
             Some(installation)
         }
@@ -167,7 +167,7 @@ async fn check_engine(
     let containers = match engine.containers().await {
         Ok(containers) => containers,
         Err(error) => {
-            let hint = "start it (`systemctl start docker`), and let this user into the group `docker`";
+            let hint = "start it (`systemctl start docker`), and add this user to the group `docker`";
             report.fail("engine", describe(&error), hint);
             return;
         }
@@ -191,7 +191,7 @@ async fn check_build_limits(engine: &DockerEngine, report: &mut Report) {
         }
         Ok(missing) => {
             for limit in missing {
-                let text = format!("{} is not in place: {}", limit.setting, limit.reason);
+                let text = format!("{} is not enforced: {}", limit.setting, limit.reason);
                 report.warn("build limits", text, "see Resource limits in docs/operations.md");
             }
         }
@@ -219,12 +219,12 @@ async fn check_versions(database: &Database, containers: &[DiscoveredResource], 
         if !is_up {
             down += 1;
             let (name, reason) = (&version.application.blueprint.name, &version.deployment.breakdown);
-            let reason = reason.as_deref().unwrap_or("its container is not up");
-            report.fail("application", format!("`{name}`: {reason}"), "its log says what was tried");
+            let reason = reason.as_deref().unwrap_or("its container is not running");
+            report.fail("application", format!("`{name}`: {reason}"), "see the log of the application");
         }
     }
     if down == 0 {
-        report.ok("applications", format!("{} live versions are up", running.len()));
+        report.ok("applications", format!("{} live versions are running", running.len()));
     }
 }
 
@@ -256,14 +256,13 @@ fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &m
                 (format!("network {name}"), format!("docker network rm {name}"))
             }
         };
-        let text =
-            format!("{text} has the label of installation {installation}, but no record is known of it");
-        report.warn("unknown object", text, &format!("if nobody needs it: `{command}`"));
+        let text = format!("{text} has the label of installation {installation}, but no record");
+        report.warn("unknown object", text, &format!("if it is not needed, run `{command}`"));
     }
     for (application, deployment) in releases {
-        let text = format!("the release {deployment} of application {application} is in no record");
+        let text = format!("the release {deployment} of application {application} has no record");
         let hint =
-            format!("if nobody needs it, remove `sites/{application}/{deployment}` in the data directory");
+            format!("if it is not needed, remove `sites/{application}/{deployment}` in the data directory");
         report.warn("unknown object", text, &hint);
     }
 }

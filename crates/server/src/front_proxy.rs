@@ -99,7 +99,7 @@ impl FrontProxy {
                 check_that_it_can_listen(proxy.bind)?;
                 start(&folder, proxy.bind, &control, |_| true).await?
             }
-            Err(error) => return Err(format!("the front proxy cannot be asked: {error}").into()),
+            Err(error) => return Err(format!("cannot query the front proxy: {error}").into()),
         };
         let address = status.addresses.first().copied().unwrap_or(proxy.bind);
         let metrics = ProxyMetrics::default();
@@ -157,7 +157,7 @@ impl FrontProxy {
         }
         match end(&self.control).await {
             Ok(()) => print_line(
-                "The front proxy has ended too: applications are not reached until the next start.",
+                "The front proxy has stopped too: applications cannot be reached until the next start.",
             ),
             Err(error) => tracing::warn!(%error, "front proxy could not be stopped"),
         }
@@ -178,7 +178,7 @@ fn check_that_it_can_listen(bind: SocketAddr) -> Result<(), String> {
         Ok(_free) => Ok(()),
         Err(error) => Err(format!(
             "cannot listen on {bind} (LAUNCHWAY_PROXY_BIND): {error}; choose another address, or `off` for no front proxy. \
-             One that another data directory left behind is ended by `launchway proxy stop` there"
+             If the front proxy of another data directory uses it, stop that one with `launchway proxy stop` there"
         )),
     }
 }
@@ -202,18 +202,14 @@ async fn start(
             }
             Ok(_) | Err(ControlError::Absent) if Instant::now() < timeout => {}
             Ok(_) => {
-                return Err(format!("the front proxy does not answer; {} tells more", log.display()).into());
+                return Err(format!("the front proxy does not answer; see {}", log.display()).into());
             }
             Err(error) => {
-                return Err(format!(
-                    "the front proxy does not answer: {error}; {} tells more",
-                    log.display()
-                )
-                .into());
+                return Err(format!("the front proxy does not answer: {error}; see {}", log.display()).into());
             }
         }
         if let Some(ended) = child.try_wait()? {
-            return Err(format!("the front proxy ended with {ended}; {} tells more", log.display()).into());
+            return Err(format!("the front proxy exited ({ended}); see {}", log.display()).into());
         }
         sleep(Duration::from_millis(10)).await;
     }
@@ -255,5 +251,5 @@ async fn end(control: &Client) -> Result<(), Box<dyn Error>> {
         }
         sleep(Duration::from_millis(20)).await;
     }
-    Err("the front proxy was told to end, and goes on".into())
+    Err("the front proxy did not stop in time".into())
 }

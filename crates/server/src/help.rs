@@ -9,19 +9,32 @@ use crate::cli::Verb;
 /// Commands by group. Commands without a group are listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
     (
-        "Deploy applications",
-        &["init", "deploy", "apps", "app", "logs", "open", "env", "domains", "deployments", "rollback"],
+        "Applications",
+        &[
+            "init",
+            "deploy",
+            "apps",
+            "app",
+            "logs",
+            "open",
+            "restart",
+            "stop",
+            "env",
+            "domains",
+            "webhook-secret",
+            "deploy-key",
+        ],
     ),
-    ("Act on what runs", &["cancel", "restart", "stop", "webhook-secret", "deploy-key"]),
-    ("Install what others made", &["extensions", "run"]),
+    ("Deployments", &["deployments", "rollback", "cancel"]),
+    ("Extensions", &["extensions", "run"]),
     (
-        "Talk to servers",
+        "Servers and account",
         &["login", "register", "join", "logout", "whoami", "context", "password", "two-factor", "tokens"],
     ),
-    ("Work together", &["org", "members", "invitations", "audit", "notifications"]),
-    ("Set up this command", &["completions", "man"]),
+    ("Organizations", &["org", "members", "invitations", "audit", "notifications"]),
+    ("Shell completion and manual", &["completions", "man"]),
     (
-        "Run a server",
+        "Server administration",
         &[
             "serve", "proxy", "config", "admin", "backup", "database", "key", "upgrade", "doctor", "migrate",
             "openapi",

@@ -57,7 +57,7 @@ pub(crate) async fn fitting(
         // If several replicas start on a fresh database, the key of the first one counts.
         database.remember_key_check(secrets.seal(PLACE, CHECK)?.0).await?;
     }
-    let sealed = database.key_check().await?.ok_or("the database does not remember its key")?;
+    let sealed = database.key_check().await?.ok_or("the database has no record of its key")?;
     if opens(&secrets, &sealed) { Ok(secrets) } else { Err(another(&path)) }
 }
 
@@ -102,7 +102,7 @@ fn parsed(path: &Path, text: &str) -> Result<SecretKeys, Box<dyn Error>> {
 
 fn missing(path: &Path) -> Box<dyn Error> {
     format!(
-        "the key file `{}` is missing: restore it from a backup, or name it by LAUNCHWAY_SECRET_KEY_FILE",
+        "the key file `{}` is missing: restore it from a backup, or set LAUNCHWAY_SECRET_KEY_FILE to its path",
         path.display()
     )
     .into()
@@ -110,7 +110,7 @@ fn missing(path: &Path) -> Box<dyn Error> {
 
 fn another(path: &Path) -> Box<dyn Error> {
     format!(
-        "the key in `{}` is not the one that this database's secrets were sealed with: restore the right one",
+        "the key in `{}` is not the one that encrypted the secrets of this database: restore the right one",
         path.display()
     )
     .into()
@@ -143,8 +143,8 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
     count_sealed_by(config, &new)?;
     replace_private_file(&place, &new.to_text(), true)?;
     print_line(&format!(
-        "{values} secrets are sealed with a new key now, which is in `{}`: keep a copy of it elsewhere. Backups from \
-         before need the old one",
+        "encrypted {values} secrets with a new key, which is in `{}`: keep a copy of it elsewhere. Older backups need \
+         the old key",
         place.display()
     ));
     Ok(())
@@ -190,7 +190,7 @@ fn count_sealed_by(config: &Config, new: &SecretKeys) -> Result<(), Box<dyn Erro
         tables.change_sealed(column, |place, sealed| match new.open(place, &Sealed(sealed.to_owned())) {
             Ok(_) => Ok(None),
             Err(_) => Err(TablesError::Refused(format!(
-                "a secret in `{}.{}` was sealed with the old key meanwhile: stop every server, and do it again",
+                "a secret in `{}.{}` was encrypted with the old key meanwhile: stop every server, and run the command again",
                 column.table, column.column
             ))),
         })?;

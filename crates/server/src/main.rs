@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let is_serving = matches!(arguments.verb, None | Some(Verb::Server(ServerVerb::Serve(_))));
     if arguments.adopt && !is_serving {
         Arguments::command()
-            .error(ErrorKind::ArgumentConflict, "--adopt is for `launchway serve` alone")
+            .error(ErrorKind::ArgumentConflict, "--adopt can be used only with `launchway serve`")
             .exit();
     }
     match arguments.verb {
@@ -69,7 +69,7 @@ fn configured_by(
     match loaded {
         Ok(config) => ended(act(&config)),
         Err(problems) => {
-            print_line(&format!("error: the configuration cannot be used\n{problems}"));
+            print_line(&format!("error: the configuration is invalid\n{problems}"));
             ExitCode::from(2)
         }
     }

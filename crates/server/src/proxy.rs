@@ -54,7 +54,7 @@ pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
     }
     writeln!(text, "routes     {}", status.routes)?;
     if !status.is_trusted {
-        text.push_str("containers are not reached until the server has told all routes\n");
+        text.push_str("containers cannot be reached until the server has sent all routes\n");
     }
     cli::print(&text)
 }
@@ -62,7 +62,7 @@ pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
 /// Stops the proxy.
 pub(crate) fn stop(config: &Config) -> Result<(), Box<dyn Error>> {
     runtime()?.block_on(control(config)?.stop()).map_err(|error| in_words(config, error))?;
-    crate::print_line("the front proxy ends when the requests that are under way have been answered");
+    crate::print_line("the front proxy stops when its running requests have finished");
     Ok(())
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn caddyfile(config: &Config) -> Result<(), Box<dyn Error>> {
     let (api, front) = (config.bind, proxy.bind);
     let mut text = format!(
         "# Printed by `launchway proxy caddyfile`.\n\
-         # Launchway has to know its front: LAUNCHWAY_TRUSTED_PROXIES=127.0.0.1/32\n\
+         # Launchway must trust this proxy: LAUNCHWAY_TRUSTED_PROXIES=127.0.0.1/32\n\
          {{\n\
          \ton_demand_tls {{\n\
          \t\task http://{api}/api/v1/proxy/ask\n\
@@ -93,7 +93,7 @@ pub(crate) fn caddyfile(config: &Config) -> Result<(), Box<dyn Error>> {
 }
 
 fn configured(config: &Config) -> Result<&ProxyConfig, String> {
-    let off = || "there is to be no front proxy here: LAUNCHWAY_PROXY_BIND is off".to_owned();
+    let off = || "the front proxy is disabled: LAUNCHWAY_PROXY_BIND is off".to_owned();
     config.proxy.as_ref().ok_or_else(off)
 }
 

@@ -181,15 +181,15 @@ fn announce(
 ) -> Result<(), Box<dyn Error>> {
     let Some(address) = addresses.first() else { return Ok(()) };
     let url = format!("http://{address}");
-    let mut text = format!("Launchway is listening on {url}\nWhat it can do is at     {url}/docs\n");
+    let mut text = format!("Launchway is listening on {url}\nAPI documentation: {url}/docs\n");
     if let Some(front) = front {
-        text.push_str(&format!("Applications are served at http://{front} by their names\n"));
+        text.push_str(&format!("Applications are served at http://{front} by host name\n"));
     }
     if let Some(token) = setup_token {
         text.push_str(&format!(
-            "\nNext: make the first administrator. On this machine:\n\n  \
+            "\nNext, register the first administrator. On this machine, run:\n\n  \
              launchway register {url}\n\n\
-             From elsewhere it needs this setup_token: {token}\n"
+             On another machine, you also need the setup token: {token}\n"
         ));
     }
     cli::print(&text)

@@ -12,7 +12,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Box<dyn Error>> {
     match installation::schema_status(config)? {
         SchemaStatus::UpToDate => cli::print("the database is up to date\n")?,
         SchemaStatus::Behind(steps) => cli::print(&format!(
-            "{} migrations will be taken at the next start, or by `launchway migrate`: {}\n",
+            "{} migrations will run at the next start, or with `launchway migrate`: {}\n",
             steps.len(),
             steps.join(", ")
         ))?,
@@ -30,7 +30,7 @@ fn check_registries(config: &Config) -> Result<(), Box<dyn Error>> {
     }
     for (used, registry) in &refused {
         cli::print(&format!(
-            "the application `{}` ({}) uses the image `{}`: no image may come from `{registry}`\n",
+            "the application `{}` ({}) uses the image `{}`: images from `{registry}` are not allowed\n",
             used.application, used.id, used.image
         ))?;
     }
@@ -38,7 +38,7 @@ fn check_registries(config: &Config) -> Result<(), Box<dyn Error>> {
     registries.sort_unstable();
     registries.dedup();
     Err(format!(
-        "the next deployment of {} applications would be refused: add {} to LAUNCHWAY_IMAGE_REGISTRIES",
+        "the next deployment of {} applications would be rejected: add {} to LAUNCHWAY_IMAGE_REGISTRIES",
         refused.len(),
         registries.join(",")
     )

@@ -6,40 +6,42 @@ use crate::{chaos::CAMPAIGNS, fuzz};
 
 /// The usage text, printed without a command or for an unknown one.
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask <verb>
+usage: cargo xtask <command>
 
+Commands:
   test [--install] [--with nixpacks] [-- <filter>...]
-                                        format, lints, documentation and every test, on a real
+                                        Run format, lints, documentation and all tests, on a real
                                         PostgreSQL and a real Docker engine
-  test --quick [-- <filter>...]         format, lints, and the tests that need neither
+  test --quick [-- <filter>...]         Run format, lints, and the tests that need neither
   bench [--install] [--quick] [--only <section>] [--report <file>]
-                                        what the `dist` build costs, measured against the goals
-  bench --compare <report> <report>     whether two reports agree within their spreads
-  fuzz [--seconds <n>] [<target>...]    tries what reads texts of others with odd inputs; installs
-                                        `cargo-fuzz` if it is not there
+                                        Measure the `dist` build against the performance goals
+  bench --compare <report> <report>     Check that two reports agree within their spreads
+  fuzz [--seconds <n>] [<target>...]    Fuzz the parsers of untrusted input; installs `cargo-fuzz` if it
+                                        is missing
   chaos [--install] [<campaign>] [--long] [--kills <n>] [--every <n>] [--report <file>]
-                                        breaks a running server in every way that we know, and
-                                        compares what it acknowledged with what is left
-  package                               a Debian package of the `dist` build; installs `cargo-deb` if
-                                        it is not there
-  invariants                            writes the index of invariants, docs/invariants.md
+                                        Inject faults into a running server, and compare what it
+                                        acknowledged with what is left
+  package                               Build a Debian package of the `dist` build; installs `cargo-deb`
+                                        if it is missing
+  invariants                            Write the index of invariants, docs/invariants.md
 
-  --install         installs missing Debian packages (root only)
-  --with nixpacks   also tests with the real `nixpacks`, which has to be on the PATH
-  --only <section>  measures this alone: start-up, reads, growth, commits, accepted, log-lines,
+Options:
+  --install         Install missing Debian packages (root only)
+  --with nixpacks   Also run the tests with the real `nixpacks`, which must be on the PATH
+  --only <section>  Measure only this section: start-up, reads, growth, commits, accepted, log-lines,
                     push-to-live, front-proxy, definitions or reconciler
-  --quick           short rounds, to see that it works; the figures prove nothing
-  --report <file>   also writes the measurements as Markdown: those of `bench` with plots in
-                    `benchmarks` beside it, of one campaign only its section
-  <campaign>        runs this alone: kills-sqlite, kills-postgres, crash-points, full-disk,
+  --quick           With `bench`, run short rounds as a smoke test; the figures are not meaningful
+  --report <file>   Also write the results as Markdown: `bench` writes plots to `benchmarks` beside the
+                    file, and a single campaign writes only its section
+  <campaign>        Run only this campaign: kills-sqlite, kills-postgres, crash-points, full-disk,
                     power-cuts, outages, clock-jumps, engine, hung-engine, restarts, tenants,
                     slow-clients, guesses, canaries, injections or conformance
-  --long            tries the `dist` build, as often as a report needs
-  --kills <n>       how often the campaigns that kill the server do so; 1000 without, in the long form;
-                    for `engine` its restarts and kills together, 100 without
-  --every <n>       tries only every n-th write of `crash-points`
-  --seconds <n>     how long each target is tried; 60 without
-  -- <filter>...    is passed to cargo-nextest as it is";
+  --long            Use the `dist` build, and as many rounds as a report needs
+  --kills <n>       Number of kills of the server; 1000 by default in the long form; for `engine` the
+                    number of its restarts and kills together, 100 by default
+  --every <n>       Test only every n-th write of `crash-points`
+  --seconds <n>     Time for each fuzz target; 60 by default
+  -- <filter>...    Pass filters to cargo-nextest";
 
 /// One parsed command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -139,7 +141,7 @@ impl Section {
 
     fn parse(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|section| section.name() == name);
-        found.ok_or_else(|| format!("there is no section `{name}`"))
+        found.ok_or_else(|| format!("unknown section `{name}`"))
     }
 }
 
@@ -155,8 +157,8 @@ impl Command {
             Some("package") => parse_package(arguments),
             Some("invariants") => Ok(Self::Invariants),
             Some("help" | "--help" | "-h") => Ok(Self::Help),
-            Some(verb) => Err(format!("unknown verb `{verb}`")),
-            None => Err("no verb given".to_owned()),
+            Some(other) => Err(format!("unknown command `{other}`")),
+            None => Err("no command given".to_owned()),
         }
     }
 }
@@ -170,11 +172,11 @@ fn parse_test(mut arguments: impl Iterator<Item = String>) -> Result<TestOptions
             "--with" => match arguments.next().as_deref() {
                 Some("nixpacks") => options.nixpacks = true,
                 other => {
-                    return Err(format!("`--with` knows `nixpacks` only, got `{}`", other.unwrap_or("")));
+                    return Err(format!("`--with` accepts only `nixpacks`, got `{}`", other.unwrap_or("")));
                 }
             },
             "--" => options.filters.extend(arguments.by_ref()),
-            other => return Err(format!("`test` does not know `{other}`; filters go after `--`")),
+            other => return Err(format!("unknown argument `{other}` for `test`; filters go after `--`")),
         }
     }
     Ok(options)
@@ -188,26 +190,26 @@ fn parse_bench(mut arguments: impl Iterator<Item = String>) -> Result<BenchOptio
             "--quick" => options.quick = true,
             "--compare" => {
                 let (one, other) = (arguments.next(), arguments.next());
-                let both = one.zip(other).ok_or("`--compare` wants the names of two reports")?;
+                let both = one.zip(other).ok_or("`--compare` requires two reports")?;
                 options.compare = Some((both.0.into(), both.1.into()));
             }
             "--report" => {
-                let file = arguments.next().ok_or("`--report` wants the name of a file")?;
+                let file = arguments.next().ok_or("`--report` requires a file")?;
                 options.report = Some(file.into());
             }
             "--only" => {
-                let name = arguments.next().ok_or("`--only` wants the name of a section")?;
+                let name = arguments.next().ok_or("`--only` requires a section")?;
                 options.only = Some(Section::parse(&name)?);
             }
-            other => return Err(format!("`bench` does not know `{other}`")),
+            other => return Err(format!("unknown argument `{other}` for `bench`")),
         }
     }
     let is_alone = BenchOptions { compare: options.compare.clone(), ..BenchOptions::default() } == options;
     if options.compare.is_some() && !is_alone {
-        return Err("`--compare` reads two reports and measures nothing: leave out the rest".to_owned());
+        return Err("`--compare` cannot be combined with other options".to_owned());
     }
     if options.only.is_some() && options.report.is_some() {
-        return Err("a report has every section: leave out `--only`".to_owned());
+        return Err("`--report` cannot be combined with `--only`".to_owned());
     }
     Ok(options)
 }
@@ -223,10 +225,10 @@ fn parse_fuzz(mut arguments: impl Iterator<Item = String>) -> Result<FuzzOptions
                     .parse()
                     .ok()
                     .filter(|seconds| *seconds > 0)
-                    .ok_or(format!("`--seconds` wants a number above 0, got `{seconds}`"))?;
+                    .ok_or(format!("`--seconds` requires a number above 0, got `{seconds}`"))?;
             }
             target if fuzz::is_target(target) => options.targets.push(argument),
-            other => return Err(format!("`fuzz` does not know `{other}`")),
+            other => return Err(format!("unknown argument `{other}` for `fuzz`")),
         }
     }
     Ok(options)
@@ -241,13 +243,13 @@ fn parse_chaos(mut arguments: impl Iterator<Item = String>) -> Result<ChaosOptio
             "--kills" => options.kills = Some(number(&argument, arguments.next())?),
             "--every" => options.every = Some(number(&argument, arguments.next())?),
             "--report" => {
-                let file = arguments.next().ok_or("`--report` wants the name of a file")?;
+                let file = arguments.next().ok_or("`--report` requires a file")?;
                 options.report = Some(file.into());
             }
             name if CAMPAIGNS.contains(&name) && options.campaign.is_none() => {
                 options.campaign = Some(argument);
             }
-            other => return Err(format!("`chaos` does not know `{other}`")),
+            other => return Err(format!("unknown argument `{other}` for `chaos`")),
         }
     }
     Ok(options)
@@ -255,14 +257,14 @@ fn parse_chaos(mut arguments: impl Iterator<Item = String>) -> Result<ChaosOptio
 
 fn parse_package(mut arguments: impl Iterator<Item = String>) -> Result<Command, String> {
     match arguments.next() {
-        Some(other) => Err(format!("`package` does not know `{other}`")),
+        Some(other) => Err(format!("unknown argument `{other}` for `package`")),
         None => Ok(Command::Package),
     }
 }
 
 fn number(option: &str, value: Option<String>) -> Result<u32, String> {
     let value = value.unwrap_or_default();
-    value.parse().ok().ok_or(format!("`{option}` wants a number, got `{value}`"))
+    value.parse().ok().ok_or(format!("`{option}` requires a number, got `{value}`"))
 }
 
 #[cfg(test)]
@@ -274,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_verb_is_refused() {
-        assert_eq!(parse(""), Err("no verb given".to_owned()));
+    fn a_line_without_a_command_is_rejected() {
+        assert_eq!(parse(""), Err("no command given".to_owned()));
     }
 
     #[test]
-    fn an_unknown_verb_is_named() {
-        assert_eq!(parse("dance --install"), Err("unknown verb `dance`".to_owned()));
+    fn an_unknown_command_is_named() {
+        assert_eq!(parse("dance --install"), Err("unknown command `dance`".to_owned()));
     }
 
     #[test]
@@ -318,7 +320,7 @@ mod tests {
     fn one_section_can_be_measured_alone_but_not_reported() {
         let expected = BenchOptions { only: Some(Section::PushToLive), ..BenchOptions::default() };
         assert_eq!(parse("bench --only push-to-live"), Ok(Command::Bench(expected)));
-        assert_eq!(parse("bench --only dancing"), Err("there is no section `dancing`".to_owned()));
+        assert_eq!(parse("bench --only dancing"), Err("unknown section `dancing`".to_owned()));
         assert!(parse("bench --only").is_err());
         assert!(parse("bench --only growth --report docs/benchmarks.md").is_err());
     }

@@ -51,7 +51,7 @@ fn an_interrupt_ends_both_and_says_so() {
     stage.server.signal("INT");
     assert!(stage.server.wait().success());
     assert_eq!(stage.server.front_process(), None);
-    assert!(stage.server.log().contains("The front proxy has ended too"), "{}", stage.server.log());
+    assert!(stage.server.log().contains("The front proxy has stopped too"), "{}", stage.server.log());
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn an_adopting_data_directory_takes_the_id_of_the_database(server: TestServer) {
     let wrong = [("LAUNCHWAY_DATABASE_URL", url.as_str())];
     // Without the command `serve`, and rejected without the key.
     let told = super::refused(command_with(&stopped.server, &["--adopt"], &wrong));
-    assert!(told.contains("is not the one that this database's secrets were sealed with"), "{told}");
+    assert!(told.contains("is not the one that encrypted the secrets of this database"), "{told}");
     stopped.is_untouched();
     other.is_untouched();
     let key = other.server.data_dir().join("secret.key");

@@ -21,18 +21,18 @@ const DEPLOYMENTS: usize = 5;
 
 #[derive(Debug, Subcommand)]
 pub enum AppVerb {
-    /// Show an application: what it is made of, where it is reached, its last deployments
+    /// Show the settings, addresses and latest deployments of an application
     Show {
-        /// The application: its name, name@environment or id; without, that of launchway.toml here
+        /// Application, by name, name@environment or id; by default that of launchway.toml
         app: Option<String>,
     },
-    /// Change an application, and deploy it
+    /// Change the settings of an application, and deploy it
     Edit(Box<Edit>),
-    /// Delete an application with its containers, images, files, volumes and log
+    /// Delete an application with its containers, images, files, volumes and logs
     Delete {
-        /// The application: its name, name@environment or id
+        /// Application, by name, name@environment or id
         app: String,
-        /// Delete it without being asked
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -40,11 +40,11 @@ pub enum AppVerb {
 
 #[derive(Args, Debug)]
 pub struct Edit {
-    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    /// Application, by name, name@environment or id; by default that of launchway.toml
     app: Option<String>,
     #[command(flatten)]
     fields: Fields,
-    /// Let the change take effect with the next deployment
+    /// Do not deploy; the change takes effect with the next deployment
     #[arg(long, conflicts_with_all = ["detach", "timeout"])]
     no_deploy: bool,
     #[command(flatten)]
@@ -53,33 +53,33 @@ pub struct Edit {
 
 /// The settings of an application that can be changed.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "What can be changed")]
+#[command(next_help_heading = "Settings")]
 struct Fields {
     /// Name of the application
     #[arg(long)]
     name: Option<String>,
-    /// Where its source is, or which image it is
+    /// URL of the repository, or reference of the image
     #[arg(long, value_name = "ADDRESS")]
     repository: Option<String>,
     /// Branch to deploy
     #[arg(long)]
     branch: Option<String>,
-    /// Environment: production, staging, development or another word
+    /// Environment: production, staging, development or another name
     #[arg(long)]
     environment: Option<String>,
     /// Build pack: dockerfile, docker-compose, image, static or nixpacks
     #[arg(long, value_name = "PACK")]
     build_pack: Option<String>,
-    /// The folder of the repository that it is made from
+    /// Folder of the application in the repository
     #[arg(long, value_name = "PATH")]
     base_path: Option<String>,
-    /// The Dockerfile, or the compose file, inside that folder
+    /// Path of the Dockerfile or compose file in that folder
     #[arg(long, value_name = "PATH")]
     dockerfile_path: Option<String>,
-    /// Where it listens inside its container
+    /// Port that it listens on in its container
     #[arg(long)]
     port: Option<u16>,
-    /// A name of your own that leads to it
+    /// Custom domain
     #[arg(long)]
     domain: Option<String>,
     /// Path of the health check that a version must pass before it gets traffic
@@ -88,10 +88,10 @@ struct Fields {
     /// Command to run in the new image before it gets traffic
     #[arg(long, value_name = "COMMAND")]
     pre_run_command: Option<String>,
-    /// Command to run in the new image after it got traffic
+    /// Command to run in the new image after it gets traffic
     #[arg(long, value_name = "COMMAND")]
     post_run_command: Option<String>,
-    /// A word to find it by, in the place of those that it has; may be repeated
+    /// Label, which replaces the existing ones; can be repeated
     #[arg(long = "label", value_name = "WORD")]
     labels: Vec<String>,
     /// Deploy on push
@@ -170,7 +170,7 @@ fn described(shown: &Shown, addresses: &[String], screen: &Screen) -> String {
     let yes_or_no = |truth: bool| if truth { "yes" } else { "no" }.to_owned();
     let fields = [
         ("Address", addresses.join("\n")),
-        ("Names", application.domains.join("\n")),
+        ("Domains", application.domains.join("\n")),
         ("Repository", application.repository.clone()),
         ("Branch", application.branch.clone()),
         ("Build pack", application.build_pack.clone()),
@@ -180,8 +180,8 @@ fn described(shown: &Shown, addresses: &[String], screen: &Screen) -> String {
         ("Health check", shown.health_check_path.clone()),
         ("Before traffic", shown.pre_run_command.clone()),
         ("After traffic", shown.post_run_command.clone()),
-        ("Pushes deploy", yes_or_no(shown.auto_deploy)),
-        ("TLS in front", if shown.proxy_server == "caddy" { "caddy".to_owned() } else { String::new() }),
+        ("Deploy on push", yes_or_no(shown.auto_deploy)),
+        ("TLS proxy", if shown.proxy_server == "caddy" { "caddy".to_owned() } else { String::new() }),
         ("Labels", shown.labels.join(", ")),
         ("Changed", ago(&application.updated_at)),
         ("Id", application.id.clone()),
@@ -208,15 +208,15 @@ fn of_pack(build_pack: &str, file: &str) -> String {
 fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
     let fields = edit.fields.given();
     if fields.is_empty() {
-        return Err(Failure::new(Kind::Usage, "nothing is to be changed")
-            .hint("say what: --branch, --port, --domain and so on; --help lists them"));
+        return Err(Failure::new(Kind::Usage, "no changes are given")
+            .hint("use options such as --branch, --port or --domain; --help lists them"));
     }
     let application = names::meant(&session.server, edit.app.as_deref())?;
     let request = session.server.put("/deploy/application").with("id", &application.id);
     // Deployed by a separate request, which can be retried and returns the deployment.
     let changed = request.with("redeploy", false).body(fields.into()).send()?;
     if edit.no_deploy {
-        session.screen.remark("Changed; the next deployment brings it");
+        session.screen.remark("Changed; this takes effect with the next deployment");
         return if session.screen.is_for_programs() { session.screen.json(&changed) } else { Ok(()) };
     }
     let application: Application = read(changed)?;
@@ -228,12 +228,12 @@ fn delete(app: &str, yes: bool, session: &Session<'_>) -> Outcome {
     let application = names::application(&session.server, app)?;
     let (name, environment) = (&visible(&application.name), visible(&application.environment));
     let question =
-        format!("{name} ({environment}) is deleted with its containers, images, files, volumes and log.");
+        format!("This deletes {name} ({environment}) with its containers, images, files, volumes and logs.");
     if !prompt::meant(session.screen, &question, name, yes)? {
-        return Err(Failure::new(Kind::Failed, "nothing is deleted"));
+        return Err(Failure::new(Kind::Failed, "the name does not match: nothing was deleted"));
     }
     let data = session.server.delete("/deploy/application").with("id", &application.id).send()?;
-    session.screen.remark(&format!("{name} is deleted"));
+    session.screen.remark(&format!("Deleted {name}"));
     if session.screen.is_for_programs() { session.screen.json(&data) } else { Ok(()) }
 }
 

@@ -13,16 +13,16 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Apps {
-    /// Only those with this text in their name, repository or domain
+    /// Show only applications with this text in their name, repository or domain
     #[arg(long)]
     search: Option<String>,
-    /// Only those of this environment
+    /// Show only applications of this environment
     #[arg(long)]
     environment: Option<String>,
-    /// Only those in this state, such as running or failed
+    /// Show only applications in this state, such as running or failed
     #[arg(long)]
     status: Option<String>,
-    /// Number of the page
+    /// Page number
     #[arg(long, default_value_t = 1)]
     page: u32,
 }
@@ -40,7 +40,7 @@ pub(crate) fn list(apps: Apps, session: &Session<'_>) -> Outcome {
     session.screen.show(data, |listed: Applications| {
         let mut table = Table::new(
             &["NAME", "ENVIRONMENT", "STATE", "ADDRESS", "CHANGED"],
-            "There is no application: `launchway deploy` makes one of the repository that you are in",
+            "No applications. `launchway deploy` creates one from the current repository",
         );
         for one in &listed.applications {
             table.row([

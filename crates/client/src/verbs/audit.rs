@@ -14,25 +14,25 @@ use crate::{
 /// The filter of audit log entries.
 #[derive(Args, Debug)]
 pub struct AuditFilter {
-    /// Only entries with this text in what happened, by whom, to what, or around it
+    /// Show only entries with this text in their message, actor, resource or metadata
     #[arg(long)]
     search: Option<String>,
-    /// Only what this user did
+    /// Show only entries of this user
     #[arg(long)]
     actor: Option<String>,
-    /// Only create, update, delete or access
+    /// Show only entries of this action: create, update, delete or access
     #[arg(long)]
     action: Option<String>,
-    /// Only what happened to such a thing: application, deployment, user, token and so on
+    /// Show only entries of this type of resource, such as application, deployment, user or token
     #[arg(long)]
     resource: Option<String>,
-    /// Only from this moment on, such as 2026-01-31T12:00:00Z
+    /// Show only entries from this time on, such as 2026-01-31T12:00:00Z
     #[arg(long)]
     from: Option<String>,
-    /// Only until this moment
+    /// Show only entries until this time
     #[arg(long)]
     to: Option<String>,
-    /// Number of the page
+    /// Page number
     #[arg(long, default_value_t = 1)]
     page: u32,
 }
@@ -65,7 +65,7 @@ pub(crate) fn list(filter: AuditFilter, session: &Session<'_>) -> Outcome {
         .with("page_size", 50)
         .send()?;
     session.screen.show(data, |trail: Trail| {
-        let mut table = Table::new(&["WHEN", "WHO", "DID", "WHAT"], "There is no such entry");
+        let mut table = Table::new(&["WHEN", "WHO", "DID", "WHAT"], "No entries");
         for one in &trail.activities {
             table.row([
                 one.timestamp.get(..19).unwrap_or(&one.timestamp).replace('T', " ").into(),

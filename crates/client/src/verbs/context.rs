@@ -13,16 +13,16 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum ContextVerb {
-    /// List the servers that are remembered
+    /// List contexts
     List,
-    /// Talk to this one from now on
+    /// Select the default context
     Use {
-        /// The name that it is remembered by
+        /// Name of the context
         name: String,
     },
-    /// Forget one, and its token; the session itself is ended by `logout`
+    /// Delete a context and its token; use `logout` to end the session on the server
     Delete {
-        /// The name that it is remembered by
+        /// Name of the context
         name: String,
     },
 }
@@ -35,7 +35,7 @@ pub(crate) fn run(verb: ContextVerb, screen: &Screen) -> Outcome {
             if !contexts.contexts.contains_key(&name) {
                 return Err(names::no_context(&name, &contexts));
             }
-            screen.remark(&format!("Commands go to {name} now"));
+            screen.remark(&format!("Switched to context {name}"));
             contexts.current = Some(name);
             contexts.save()
         }
@@ -46,7 +46,7 @@ pub(crate) fn run(verb: ContextVerb, screen: &Screen) -> Outcome {
             if contexts.current.as_ref() == Some(&name) {
                 contexts.current = None;
             }
-            screen.remark(&format!("{name} is forgotten"));
+            screen.remark(&format!("Deleted context {name}"));
             contexts.save()
         }
     }
@@ -62,7 +62,7 @@ fn list(contexts: &Contexts, screen: &Screen) -> Outcome {
         return screen.json(&all.collect());
     }
     let mut table =
-        Table::new(&["", "NAME", "SERVER", "LOGGED IN"], "No server is remembered: `launchway login`");
+        Table::new(&["", "NAME", "SERVER", "LOGGED IN"], "No contexts. `launchway login` creates one");
     for (name, context) in &contexts.contexts {
         let mark = if is_current(name) { Cell::toned("*", Tone::Good) } else { "".into() };
         let is_logged_in = if context.token.is_some() { "yes" } else { "no" };

@@ -23,9 +23,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Args, Debug)]
 pub struct Deploy {
-    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    /// Application, by name, name@environment or id; by default that of launchway.toml
     app: Option<String>,
-    /// Write launchway.toml, if there is none, as it is proposed, without being asked
+    /// Create a missing launchway.toml with the detected values, without asking
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
@@ -76,20 +76,20 @@ fn here(yes: bool, session: &Session<'_>) -> Outcome<(Application, Value)> {
 /// Creates the missing manifest, if the user agrees.
 fn offer(repository: Option<&Repository>, yes: bool, screen: &Screen) -> Outcome<Manifest> {
     let missing = || {
-        Failure::new(Kind::Usage, format!("there is no {FILE} here, and no application is named"))
-            .hint("`launchway init` writes one; `launchway deploy NAME` deploys an application that is known")
+        Failure::new(Kind::Usage, format!("there is no {FILE}, and no application is specified"))
+            .hint("`launchway init` creates one; `launchway deploy NAME` deploys an existing application")
     };
     let repository = repository.ok_or_else(missing)?;
     if !yes && !screen.is_interactive() {
         return Err(missing());
     }
-    let question = format!("There is no {FILE} in this repository. Write one?");
+    let question = format!("There is no {FILE} in this repository. Create one?");
     if !prompt::agreed(screen, &question, yes)? {
         return Err(missing());
     }
     let manifest = init::propose(repository, screen, yes)?;
     let path = manifest.write(repository, false)?;
-    screen.remark(&format!("{} is written", path.display()));
+    screen.remark(&format!("Created {}", path.display()));
     Ok(manifest)
 }
 
@@ -100,26 +100,24 @@ fn remind(repository: &Repository, manifest: &Manifest, screen: &Screen) {
         return;
     };
     if let Some(own) = repository.branch().filter(|own| own != branch) {
-        screen.warn(&format!("you are on the branch {own}, and {branch} is deployed"));
+        screen.warn(&format!("the current branch is {own}, but {branch} is deployed"));
         return;
     }
     match repository.uncommitted() {
         0 => {}
-        1 => screen.warn("1 file is changed and not committed: the server does not see that"),
-        count => {
-            screen.warn(&format!("{count} files are changed and not committed: the server does not see that"))
-        }
+        1 => screen.warn("1 file has uncommitted changes, which are not deployed"),
+        count => screen.warn(&format!("{count} files have uncommitted changes, which are not deployed")),
     }
     let is_this_folder =
         manifest.text("repository").is_some_and(|address| address == repository.root().display().to_string());
     match repository.unpushed(branch) {
         _ if is_this_folder => {}
         Some(0) => {}
-        Some(1) => screen.warn(&format!("1 commit of {branch} is not pushed: the server does not see it")),
+        Some(1) => screen.warn(&format!("1 commit of {branch} is not pushed, and is not deployed")),
         Some(count) => {
-            screen.warn(&format!("{count} commits of {branch} are not pushed: the server does not see them"));
+            screen.warn(&format!("{count} commits of {branch} are not pushed, and are not deployed"));
         }
-        None => screen.warn(&format!("{branch} was never pushed from here")),
+        None => screen.warn(&format!("{branch} was never pushed")),
     }
 }
 
@@ -130,7 +128,7 @@ fn make(manifest: &Manifest, session: &Session<'_>) -> Outcome<(Application, Val
     let deployment = made["deployments"][0].clone();
     let application: Application = read(made)?;
     let (name, environment) = (visible(&application.name), visible(&application.environment));
-    session.screen.remark(&format!("{name} is a new application ({environment})"));
+    session.screen.remark(&format!("Created application {name} ({environment})"));
     Ok((application, deployment))
 }
 

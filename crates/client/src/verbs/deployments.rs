@@ -20,21 +20,21 @@ const PAGE: u32 = 100;
 
 #[derive(Args, Debug)]
 pub struct List {
-    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    /// Application, by name, name@environment or id; by default that of launchway.toml
     app: Option<String>,
-    /// Entries on a page, at most 100
+    /// Number of deployments on a page, at most 100
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
     lines: u32,
-    /// Number of the page
+    /// Page number
     #[arg(long, default_value_t = 1)]
     page: u32,
 }
 
 #[derive(Args, Debug)]
 pub struct Rollback {
-    /// The application, or the id of a deployment to go back to; without, the application of launchway.toml here
+    /// Application, or the id of the deployment to roll back to; by default the application of launchway.toml
     which: Option<String>,
-    /// The id of the deployment to go back to; without, the one that was live before
+    /// Id of the deployment to roll back to; by default the one that was live before
     #[arg(long, value_name = "ID")]
     to: Option<String>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct Rollback {
 
 #[derive(Args, Debug)]
 pub struct Cancel {
-    /// The application, or the id of a deployment; without, the application of launchway.toml here
+    /// Application, or the id of a deployment; by default the application of launchway.toml
     which: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn list(list: &List, session: &Session<'_>) -> Outcome {
         .send()?;
     session.screen.show(data, |listed: Deployments| {
         let more = if listed.pagination.has_next {
-            format!("{} in all; --page {} shows more\n", listed.pagination.total_count, list.page + 1)
+            format!("{} in total; --page {} shows more\n", listed.pagination.total_count, list.page + 1)
         } else {
             String::new()
         };
@@ -68,7 +68,7 @@ pub(crate) fn list(list: &List, session: &Session<'_>) -> Outcome {
 
 /// Formats deployments, newest first.
 pub(crate) fn table(deployments: &[Deployment]) -> Table {
-    let mut table = Table::new(&["DEPLOYMENT", "STATE", "COMMIT", "TOOK", "WHEN"], "There is no deployment");
+    let mut table = Table::new(&["DEPLOYMENT", "STATE", "COMMIT", "TOOK", "WHEN"], "No deployments");
     for one in deployments {
         let took = if one.is_over() { seconds_between(&one.created_at, one.since()) } else { String::new() };
         let commit: String = one.commit_hash.chars().take(7).collect();
@@ -91,7 +91,7 @@ pub(crate) fn roll_back(rollback: &Rollback, session: &Session<'_>) -> Outcome {
             let (application, to) = of_deployment(to, session)?;
             let named = names::application(&session.server, name)?;
             if named.id != application.id {
-                return Err(Failure::new(Kind::Usage, format!("{to} is no deployment of {name}"))
+                return Err(Failure::new(Kind::Usage, format!("{to} is not a deployment of {name}"))
                     .hint(format!("`launchway deployments {name}` lists them")));
             }
             (application, to)
@@ -103,7 +103,7 @@ pub(crate) fn roll_back(rollback: &Rollback, session: &Session<'_>) -> Outcome {
         },
         (None, name) => before(names::meant(&session.server, name)?, session)?,
     };
-    session.screen.remark(&format!("{} goes back to deployment {to}", visible(&application.name)));
+    session.screen.remark(&format!("Rolling back {} to deployment {to}", visible(&application.name)));
     let body = json!({"id": to});
     let deployment =
         once(|key| session.server.post("/deploy/application/rollback").body(body.clone()).once(key))?;
@@ -123,9 +123,9 @@ fn before(application: Application, session: &Session<'_>) -> Outcome<(Applicati
     match was_live.into_iter().nth(1) {
         Some(one) => Ok((application, one.id)),
         None => {
-            let sentence = format!("{} had no version before that it could go back to", application.name);
+            let sentence = format!("{} has no previous version to roll back to", application.name);
             Err(Failure::new(Kind::Conflict, sentence)
-                .hint(format!("`launchway deployments {}` lists what there was", application.name)))
+                .hint(format!("`launchway deployments {}` lists its deployments", application.name)))
         }
     }
 }
@@ -145,9 +145,9 @@ pub(crate) fn cancel(cancel: &Cancel, session: &Session<'_>) -> Outcome {
     match newest.deployments.into_iter().find(|one| !one.is_over()) {
         Some(one) => cancel_one(&one.id, session),
         None => {
-            let sentence = format!("no deployment of {} is under way", application.name);
+            let sentence = format!("no deployment of {} is running", application.name);
             Err(Failure::new(Kind::Conflict, sentence)
-                .hint(format!("`launchway deployments {}` lists those that there were", application.name)))
+                .hint(format!("`launchway deployments {}` lists its deployments", application.name)))
         }
     }
 }
@@ -156,8 +156,8 @@ fn cancel_one(id: &str, session: &Session<'_>) -> Outcome {
     let request = session.server.post("/deploy/application/cancel-deployment").body(json!({"id": id}));
     let data = request.send()?;
     session.screen.show(data, |one: Deployment| match one.state() {
-        "cancelled" => format!("Deployment {id} is cancelled\n"),
-        _ => format!("Deployment {id} is told to end\n"),
+        "cancelled" => format!("Cancelled deployment {id}\n"),
+        _ => format!("Cancelling deployment {id}\n"),
     })
 }
 
@@ -169,8 +169,8 @@ fn page_of(application: &Application, page: u32, session: &Session<'_>) -> Outco
 /// Returns a deployment's application, and its id.
 fn of_deployment(id: &str, session: &Session<'_>) -> Outcome<(Application, String)> {
     if !names::is_id(id) {
-        return Err(Failure::new(Kind::Usage, format!("`{id}` is no id of a deployment"))
-            .hint("`launchway deployments NAME` shows ids"));
+        return Err(Failure::new(Kind::Usage, format!("`{id}` is not the id of a deployment"))
+            .hint("`launchway deployments NAME` lists the ids"));
     }
     let request = session.server.get(&format!("/deploy/application/deployments/{id}"));
     let deployment: Deployment = request.receive()?;

@@ -7,25 +7,25 @@ use crate::{failure::Outcome, names, prompt, session::Session};
 
 #[derive(Debug, Subcommand)]
 pub enum DomainsVerb {
-    /// List the names that an application is reached by
+    /// List the domains of an application
     List {
-        /// The application: its name, name@environment or id
+        /// Application, by name, name@environment or id
         app: String,
     },
-    /// Lead a name to an application, from now on
+    /// Add a domain to an application
     Add {
-        /// The application: its name, name@environment or id
+        /// Application, by name, name@environment or id
         app: String,
-        /// The name, such as shop.example.com
+        /// Domain, such as shop.example.com
         domain: String,
     },
-    /// Lead a name there no more
+    /// Remove a domain from an application
     Remove {
-        /// The application: its name, name@environment or id
+        /// Application, by name, name@environment or id
         app: String,
-        /// The name, such as shop.example.com
+        /// Domain, such as shop.example.com
         domain: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -39,17 +39,17 @@ pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
             let application = names::application(&session.server, &app)?;
             let body = json!({"id": application.id, "domain": domain});
             let changed = session.server.post(route).body(body).send()?;
-            (changed, format!("{domain} leads to {}", application.name))
+            (changed, format!("Added {domain} to {}", application.name))
         }
         DomainsVerb::Remove { app, domain, yes } => {
             let application = names::application(&session.server, &app)?;
-            let question = format!("Lead {domain} to {} no more?", application.name);
+            let question = format!("Remove {domain} from {}?", application.name);
             if !prompt::agreed(session.screen, &question, yes)? {
                 return Ok(());
             }
             let body = json!({"id": application.id, "domain": domain});
             let changed = session.server.delete(route).body(body).send()?;
-            (changed, format!("{domain} leads to {} no more", application.name))
+            (changed, format!("Removed {domain} from {}", application.name))
         }
     };
     if session.screen.is_for_programs() {

@@ -21,38 +21,38 @@ type Variables = BTreeMap<String, String>;
 
 #[derive(Debug, Subcommand)]
 pub enum EnvVerb {
-    /// List variables: their names, and with --show their values in the form of an .env file
+    /// List the names of variables; with --show also their values, in the format of an .env file
     List {
-        /// The application: its name, name@environment or id
+        /// Application, by name, name@environment or id
         app: String,
-        /// Those that its build is told, instead of those of its environment
+        /// Use build variables instead of environment variables
         #[arg(long)]
         build: bool,
-        /// Show the values, too
+        /// Show the values
         #[arg(long)]
         show: bool,
     },
-    /// Set variables and deploy with them
+    /// Set variables, and deploy the application
     Set {
         #[command(flatten)]
         target: Target,
-        /// NAME=VALUE, or NAME alone: then the value is asked for, or read from standard input
+        /// NAME=VALUE, or NAME to be asked for the value or to read it from standard input
         #[arg(required = true, value_name = "NAME[=VALUE]")]
         variables: Vec<String>,
     },
-    /// Remove variables and deploy without them
+    /// Remove variables, and deploy the application
     Unset {
         #[command(flatten)]
         target: Target,
-        /// The names of those to remove
+        /// Names of the variables to remove
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Set the variables of an .env file and deploy with them; others stay as they are
+    /// Set the variables of an .env file, and deploy the application; other variables are kept
     Import {
         #[command(flatten)]
         target: Target,
-        /// The file, or - for standard input
+        /// Path of the file, or - for standard input
         file: String,
     },
 }
@@ -60,12 +60,12 @@ pub enum EnvVerb {
 /// A change of variables, and whether to redeploy.
 #[derive(Args, Debug)]
 pub struct Target {
-    /// The application: its name, name@environment or id
+    /// Application, by name, name@environment or id
     app: String,
-    /// Those that its build is told, instead of those of its environment
+    /// Use build variables instead of environment variables
     #[arg(long)]
     build: bool,
-    /// Only remember them, for the next deployment
+    /// Do not deploy; the change takes effect with the next deployment
     #[arg(long)]
     no_deploy: bool,
 }
@@ -93,7 +93,8 @@ fn list(app: &str, build: bool, show: bool, session: &Session<'_>) -> Outcome {
         return session.screen.json(&json!(variables));
     }
     if variables.is_empty() {
-        session.screen.remark(&format!("{} has no such variable: `launchway env set`", application.name));
+        let kind = field(build).replace('_', " ");
+        session.screen.remark(&format!("{} has no {kind}. `launchway env set` sets one", application.name));
         return Ok(());
     }
     let text: String = match show {
@@ -104,7 +105,7 @@ fn list(app: &str, build: bool, show: bool, session: &Session<'_>) -> Outcome {
     let text = if io::stdout().is_terminal() { visible(&text) } else { text };
     session.screen.print(&text)?;
     if !show {
-        session.screen.remark("--show shows the values");
+        session.screen.remark("hint: --show shows the values");
     }
     Ok(())
 }
@@ -134,7 +135,7 @@ fn change(target: &Target, session: &Session<'_>, mut alter: impl FnMut(&mut Var
         let mut after = before.clone();
         alter(&mut after);
         if after == before {
-            session.screen.remark("Nothing changes, and nothing is deployed");
+            session.screen.remark("Nothing changed, and nothing is deployed");
             return match session.screen.is_for_programs() {
                 true => session.screen.json(&whole),
                 false => Ok(()),
@@ -157,8 +158,8 @@ fn change(target: &Target, session: &Session<'_>, mut alter: impl FnMut(&mut Var
     }
     let name = &application.name;
     session.screen.remark(&match target.no_deploy {
-        true => format!("The variables of {name} are changed, from its next deployment on"),
-        false => format!("The variables of {name} are changed, and it is deployed with them"),
+        true => format!("Changed the variables of {name}; this takes effect with the next deployment"),
+        false => format!("Changed the variables of {name}; it is deployed with them"),
     });
     Ok(())
 }
@@ -172,7 +173,7 @@ fn read(application: &Application, field: &str, session: &Session<'_>) -> Outcom
 fn variables_in(application: &Value, field: &str) -> Outcome<Variables> {
     let text = application[field].as_str().unwrap_or_default();
     serde_json::from_str(text).map_err(|error| {
-        Failure::new(Kind::Failed, format!("the server's answer is not understood: {error}"))
+        Failure::new(Kind::Failed, format!("cannot parse the response of the server: {error}"))
     })
 }
 
@@ -190,9 +191,9 @@ fn assignments(written: &[String]) -> Outcome<Variables> {
             None => (one.as_str(), None),
         };
         if !dotenv::is_name(name) {
-            let sentence = format!("`{name}` is no name of a variable");
+            let sentence = format!("`{name}` is not a valid name of a variable");
             return Err(Failure::new(Kind::Usage, sentence)
-                .hint("a name has letters, digits and `_`, and does not begin with a digit"));
+                .hint("a name consists of letters, digits and `_`, and does not begin with a digit"));
         }
         match value {
             Some(value) => drop(given.insert(name.to_owned(), value.to_owned())),

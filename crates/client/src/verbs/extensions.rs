@@ -30,67 +30,67 @@ pub struct Extensions {
 
 #[derive(Args, Debug)]
 struct Filter {
-    /// Only those with this text in their id, name, description or author
+    /// Show only extensions with this text in their id, name, description or author
     #[arg(long)]
     search: Option<String>,
-    /// Only those of this category, such as Database
+    /// Show only extensions of this category, such as Database
     #[arg(long)]
     category: Option<String>,
-    /// Number of the page
+    /// Page number
     #[arg(long, default_value_t = 1)]
     page: u32,
 }
 
 #[derive(Debug, Subcommand)]
 enum ExtensionsVerb {
-    /// Show one, and what it asks for
+    /// Show an extension and its variables
     Show {
-        /// Its id, such as postgres
+        /// Id of the extension, such as postgres
         id: String,
-        /// Print its definition instead, to be changed and given to `fork`
+        /// Print the definition instead, in the format of `fork --file`
         #[arg(long)]
         definition: bool,
     },
-    /// Make a copy for this organization, and print its id
+    /// Fork an extension for this organization, and print the id of the fork
     Fork {
-        /// The id of an entry of the catalog
+        /// Id of an extension of the catalog
         id: String,
-        /// A definition to put in its place, or - for standard input
+        /// Definition of the fork, or - for standard input; by default that of the extension
         #[arg(long, value_name = "FILE")]
         file: Option<String>,
     },
-    /// Remove what an extension made for this organization; its volumes stay
+    /// Remove the resources of an extension in this organization, except volumes
     Uninstall(Removal),
-    /// Delete a fork, and what it made; its volumes stay
+    /// Delete a fork and its resources, except volumes
     Delete(Removal),
     /// List the runs of an extension
     Executions {
-        /// Its id, such as postgres
+        /// Id of the extension, such as postgres
         id: String,
-        /// Number of the page
+        /// Page number
         #[arg(long, default_value_t = 1)]
         page: u32,
     },
-    /// Show what a run prints, until it is over
+    /// Show the output of a run until it finishes
     Follow {
-        /// The id of the run
+        /// Id of the run
         execution: String,
     },
-    /// End a run, and take back what it did
+    /// Cancel a run, and revert its steps
     Cancel {
-        /// The id of the run
+        /// Id of the run
         execution: String,
     },
 }
 
 #[derive(Args, Debug)]
 struct Removal {
-    /// Its id, such as postgres
+    /// Id of the extension, such as postgres
     id: String,
-    /// Its volumes, too, and with them everything that it kept
+    /// Also delete its volumes, and all data in them
     #[arg(long)]
     volumes: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -126,12 +126,12 @@ pub(crate) fn run(extensions: Extensions, session: &Session<'_>) -> Outcome {
         Some(ExtensionsVerb::Uninstall(removal)) => {
             let path = format!("/extensions/{}/uninstall", names::id(&removal.id)?);
             let body = json!({"volumes": removal.volumes});
-            remove(&removal, session.server.post(&path).body(body), "Remove what", session)
+            remove(&removal, session.server.post(&path).body(body), "Remove the resources of", session)
         }
         Some(ExtensionsVerb::Delete(removal)) => {
             let path = format!("/extensions/{}", names::id(&removal.id)?);
             let request = session.server.delete(&path).with("volumes", removal.volumes);
-            remove(&removal, request, "Delete it and what", session)
+            remove(&removal, request, "Delete the fork and the resources of", session)
         }
         Some(ExtensionsVerb::Executions { id, page }) => executions::list(&id, page, session),
         Some(ExtensionsVerb::Follow { execution }) => run::follow(&execution, session),
@@ -150,7 +150,7 @@ fn list(filter: Filter, session: &Session<'_>) -> Outcome {
         .send()?;
     session.screen.show(data, |listed: Listed| {
         let headings = ["ID", "NAME", "CATEGORY", "TYPE", "DESCRIPTION"];
-        let mut table = Table::new(&headings, "There is no such extension");
+        let mut table = Table::new(&headings, "No extensions found");
         for one in &listed.extensions {
             table.row([
                 one.extension_id.as_str().into(),
@@ -192,7 +192,7 @@ fn described(one: &Extension, screen: &Screen) -> String {
         if one.version.is_empty() { String::new() } else { format!(", {}", one.version) },
         one.author,
     );
-    let mut table = Table::new(&["VARIABLE", "TYPE", "DEFAULT", "DESCRIPTION"], "It asks for nothing");
+    let mut table = Table::new(&["VARIABLE", "TYPE", "DEFAULT", "DESCRIPTION"], "No variables");
     for variable in &one.variables {
         let usual = match variable.usual() {
             Some(usual) => Cell::from(usual),
@@ -217,8 +217,8 @@ fn fork(id: &str, file: Option<&str>, session: &Session<'_>) -> Outcome {
 }
 
 fn remove(removal: &Removal, request: Request<'_>, what: &str, session: &Session<'_>) -> Outcome {
-    let volumes = if removal.volumes { ", with its volumes and everything that is kept there" } else { "" };
-    let question = format!("{what} {} made for this organization{volumes}?", removal.id);
+    let volumes = if removal.volumes { ", including its volumes and all data in them" } else { "" };
+    let question = format!("{what} {} in this organization{volumes}?", removal.id);
     if !prompt::agreed(session.screen, &question, removal.yes)? {
         return Ok(());
     }
@@ -226,6 +226,6 @@ fn remove(removal: &Removal, request: Request<'_>, what: &str, session: &Session
     if session.screen.is_for_programs() {
         return session.screen.json(&data);
     }
-    session.screen.remark(&format!("What {} made goes, by and by", removal.id));
+    session.screen.remark(&format!("Removing the resources of {}", removal.id));
     Ok(())
 }

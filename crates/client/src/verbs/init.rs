@@ -18,10 +18,10 @@ const BUILD_PACKS: &[&str] = &["dockerfile", "docker-compose", "image", "static"
 
 #[derive(Args, Debug)]
 pub struct Init {
-    /// Take what is proposed without being asked
+    /// Accept the detected values without asking
     #[arg(long, short)]
     yes: bool,
-    /// Write over a launchway.toml that is there
+    /// Overwrite an existing launchway.toml
     #[arg(long)]
     force: bool,
 }
@@ -29,8 +29,8 @@ pub struct Init {
 /// Writes `launchway.toml` from the content of the repository and the user's answers.
 pub(crate) fn init(init: &Init, screen: &Screen) -> Outcome {
     let repository = Repository::here()?.ok_or_else(|| {
-        Failure::new(Kind::Failed, "this folder is in no git repository")
-            .hint("the server fetches what it deploys by git: `git init`, or change to another folder")
+        Failure::new(Kind::Failed, "this folder is not in a git repository")
+            .hint("the server fetches the source with git: run `git init`, or change to another folder")
     })?;
     let path = manifest::path(Some(&repository));
     // Before the user answers questions for nothing.
@@ -42,7 +42,7 @@ pub(crate) fn init(init: &Init, screen: &Screen) -> Outcome {
     if screen.is_for_programs() {
         return screen.json(&made.json());
     }
-    screen.remark(&format!("{} is written: `launchway deploy` deploys it", path.display()));
+    screen.remark(&format!("Created {}. `launchway deploy` deploys it", path.display()));
     Ok(())
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn propose(repository: &Repository, screen: &Screen, yes: bool) -> Ou
     let found = proposal::of(repository.root(), &place);
     let asked = Asked { screen, yes };
     if found.is_none() && (yes || !screen.is_interactive()) {
-        return Err(Failure::new(Kind::Failed, "nothing here tells how the application is built")
-            .hint("it takes a Dockerfile, a compose file, an index.html, or the files of a known language"));
+        return Err(Failure::new(Kind::Failed, "cannot detect how to build the application")
+            .hint("add a Dockerfile, a compose file, an index.html, or the files of a supported language"));
     }
     let name = asked.checked("Name", &name_of(repository), name)?;
     let pack = found.as_ref().map_or("dockerfile", |found| found.build_pack);
@@ -70,12 +70,12 @@ pub(crate) fn propose(repository: &Repository, screen: &Screen, yes: bool) -> Ou
     let port = found.as_ref().map_or(8080, |found| found.port);
     let port = match pack.as_str() {
         "static" => port,
-        _ => asked.checked("Port that it listens on", &port.to_string(), port_number)?,
+        _ => asked.checked("Port", &port.to_string(), port_number)?,
     };
     let environment = asked.checked("Environment", "production", something)?;
     let health = match pack.as_str() {
         "static" => String::new(),
-        _ => asked.checked("Path of a health check, or -", "-", health_check)?,
+        _ => asked.checked("Health check path, or - for none", "-", health_check)?,
     };
     Ok(Manifest::of([
         ("name", json!(name)),
@@ -155,7 +155,7 @@ fn health_check(answer: &str) -> Result<String, String> {
     match answer {
         "-" => Ok(String::new()),
         path if path.starts_with('/') => Ok(path.to_owned()),
-        _ => Err("a path starts with `/`, such as /health; - is none".to_owned()),
+        _ => Err("a path starts with `/`, such as /health; use - for none".to_owned()),
     }
 }
 

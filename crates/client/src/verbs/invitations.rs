@@ -25,14 +25,14 @@ pub struct Invitations {
 pub(crate) enum InvitationsVerb {
     /// List your invitations
     List,
-    /// Accept an invitation, and become a member of the organization; its token is asked for, or read from a pipe
+    /// Accept an invitation; its token is asked for, or read from standard input
     Accept {
-        /// The name of the organization, or the id of the invitation
+        /// Name of the organization, or id of the invitation
         invitation: String,
     },
     /// Decline an invitation
     Decline {
-        /// The name of the organization, or the id of the invitation
+        /// Name of the organization, or id of the invitation
         invitation: String,
     },
 }
@@ -59,7 +59,7 @@ pub(crate) fn run(verb: Option<InvitationsVerb>, session: &Session<'_>) -> Outco
         Some(InvitationsVerb::Decline { invitation }) => {
             let Invitation { id, organization, .. } = find(&invitation, session)?;
             session.server.post(&format!("{ROUTE}/{id}/decline")).body(json!({})).send()?;
-            session.screen.remark(&format!("declined the invitation of {}", organization.name));
+            session.screen.remark(&format!("Declined the invitation to {}", organization.name));
             Ok(())
         }
     }
@@ -86,12 +86,12 @@ fn list(session: &Session<'_>) -> Outcome {
 
 fn accept(which: &str, session: &Session<'_>) -> Outcome {
     let Invitation { id, organization, role, needs_token, .. } = find(which, session)?;
-    let token = if needs_token { Some(prompt::secret("Token that you were given")?) } else { None };
+    let token = if needs_token { Some(prompt::secret("Invitation token")?) } else { None };
     let data = session.server.post(&format!("{ROUTE}/{id}/accept")).body(json!({"token": token})).send()?;
     if session.screen.is_for_programs() {
         return session.screen.json(&data);
     }
-    session.screen.remark(&format!("you are {role} of {} now", organization.name));
+    session.screen.remark(&format!("You are now {role} of {}", organization.name));
     Ok(())
 }
 
@@ -103,6 +103,6 @@ fn find(which: &str, session: &Session<'_>) -> Outcome<Invitation> {
         .find(|one| one.id == which || one.organization.name.eq_ignore_ascii_case(which));
     found.ok_or_else(|| {
         Failure::new(Kind::Missing, format!("there is no invitation `{which}`"))
-            .hint("`launchway invitations list` shows those that you have")
+            .hint("`launchway invitations list` lists your invitations")
     })
 }

@@ -7,19 +7,19 @@ use crate::{failure::Outcome, names, prompt, session::Session};
 
 #[derive(Args, Debug)]
 pub struct WebhookSecret {
-    /// The application: its name, name@environment or id
+    /// Application, by name, name@environment or id
     app: String,
-    /// Make a new one; the old one works for 24 hours more
+    /// Create a new secret; the old one stays valid for 24 hours
     #[arg(long)]
     rotate: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct DeployKey {
-    /// Make a new one; repositories that know only the old one let nobody in any more
+    /// Create a new key; the old one stops working
     #[arg(long)]
     rotate: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) fn webhook_secret(wish: WebhookSecret, session: &Session<'_>) -> Outc
     let request = if wish.rotate { server.post(route) } else { server.get(route) };
     let data = request.with("id", application.id).send()?;
     session.screen.remark(&format!(
-        "Give this to the code host of {} with the address {}/api/v1/webhook, for pushes:",
+        "Add a webhook for pushes to {} with the URL {}/api/v1/webhook and this secret:",
         application.repository,
         server.url()
     ));
@@ -52,12 +52,12 @@ pub(crate) fn webhook_secret(wish: WebhookSecret, session: &Session<'_>) -> Outc
 /// Prints only the public key, in the form that a code host expects.
 pub(crate) fn deploy_key(wish: DeployKey, session: &Session<'_>) -> Outcome {
     let route = "/organizations/deploy-key";
-    let question = "Repositories that know only the old key will let nobody in. Make a new one?";
+    let question = "Repositories with only the old key can no longer be fetched. Create a new key?";
     if wish.rotate && !prompt::agreed(session.screen, question, wish.yes)? {
         return Ok(());
     }
     let server = &session.server;
     let data = if wish.rotate { server.post(route) } else { server.get(route) }.send()?;
-    session.screen.remark("Give this to private repositories, as a key that may only read:");
+    session.screen.remark("Add this as a read-only deploy key to private repositories:");
     session.screen.show(data, |PublicKey { public_key }| format!("{public_key}\n"))
 }

@@ -22,15 +22,15 @@ const UNNAMED: &str = "default";
 
 #[derive(Args, Debug)]
 pub struct Login {
-    /// Where the server is; without, where it was the last time, or on this machine
+    /// URL of the server; by default that of the context, or http://127.0.0.1:8080
     url: Option<String>,
-    /// Your e-mail address; asked for when it is not given
+    /// Your e-mail address; asked for if it is not given
     #[arg(long)]
     email: Option<String>,
-    /// A code of your authenticator, or a recovery code
+    /// Code from your authenticator, or a recovery code
     #[arg(long)]
     code: Option<String>,
-    /// Log in with an API token, read from standard input, instead of a password
+    /// Log in with an API token from standard input instead of a password
     #[arg(long, conflicts_with_all = ["email", "code"])]
     with_token: bool,
 }
@@ -67,8 +67,7 @@ impl Door {
         let known = contexts.contexts.get(&name).map(|context| context.url.as_str());
         let server = Server::at(url.or(known).unwrap_or(HERE))?;
         if server.is_in_the_open() {
-            screen
-                .warn(&format!("what you send to {} can be read on the way: use https there", server.url()));
+            screen.warn(&format!("the connection to {} is not encrypted: use https", server.url()));
         }
         Ok(Self { server, name })
     }
@@ -100,8 +99,8 @@ fn expect_somebody(server: &Server) -> Outcome {
         return Ok(());
     }
     let url = server.url();
-    Err(Failure::new(Kind::Denied, format!("the server at {url} is new, and nobody is registered there"))
-        .hint(format!("`launchway register {url}` makes you its administrator")))
+    Err(Failure::new(Kind::Denied, format!("the server at {url} has no users yet"))
+        .hint(format!("`launchway register {url}` registers the first administrator")))
 }
 
 fn session_of(login: Login, server: &Server, screen: &Screen) -> Outcome<String> {
@@ -119,7 +118,7 @@ fn session_of(login: Login, server: &Server, screen: &Screen) -> Outcome<String>
         Err(failure)
             if login.code.is_none() && failure.is("two_factor_required") && screen.is_interactive() =>
         {
-            ask(Some(prompt::text(screen, "Code of your authenticator", None)?))
+            ask(Some(prompt::text(screen, "Authenticator code", None)?))
         }
         answer => answer,
     };
@@ -129,11 +128,8 @@ fn session_of(login: Login, server: &Server, screen: &Screen) -> Outcome<String>
 /// Ends the session on the server, and forgets its token.
 pub(crate) fn log_out(session: &Session<'_>) -> Outcome {
     let Some(name) = &session.context else {
-        return Err(Failure::new(
-            Kind::Usage,
-            "the token comes from LAUNCHWAY_TOKEN, and nothing is remembered",
-        )
-        .hint("unset LAUNCHWAY_TOKEN; revoke it with `launchway tokens revoke`"));
+        return Err(Failure::new(Kind::Usage, "cannot log out: the token comes from LAUNCHWAY_TOKEN")
+            .hint("unset LAUNCHWAY_TOKEN; revoke the token with `launchway tokens revoke`"));
     };
     match session.server.post("/auth/logout").send() {
         // An invalid token, or one without a session, only has to be forgotten.

@@ -27,24 +27,24 @@ const LONG: Duration = Duration::from_secs(30);
 
 #[derive(Args, Debug)]
 pub struct Logs {
-    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    /// Application, by name, name@environment or id; by default that of launchway.toml
     app: Option<String>,
-    /// Go on with what comes, until it is interrupted
+    /// Follow the log until interrupted
     #[arg(long, short)]
     follow: bool,
-    /// Only what is not older than this: 10m, 2h, 2026-01-31, 2026-01-31T12:00:00Z
+    /// Show only lines since this time, such as 10m, 2h, 2026-01-31 or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<Since>,
-    /// Only lines with this text, ignoring case
+    /// Show only lines with this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Only lines of this level
+    /// Show only lines of this level
     #[arg(long, value_enum)]
     level: Option<Level>,
-    /// Number of the newest lines to show; 100 by default, and all with --since
+    /// Number of newest lines to show; by default 100, or all with --since
     #[arg(long, short = 'n', value_name = "COUNT")]
     lines: Option<u32>,
-    /// Only lines of this deployment
+    /// Show only lines of this deployment
     #[arg(long, value_name = "ID")]
     deployment: Option<String>,
 }
@@ -52,15 +52,15 @@ pub struct Logs {
 /// The source of a line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Level {
-    /// Launchway, and run commands
+    /// Messages of Launchway, and output of run commands
     Info,
-    /// Launchway, about what may become a problem
+    /// Warnings of Launchway
     Warn,
-    /// Launchway, about what failed
+    /// Errors of Launchway
     Error,
-    /// A build
+    /// Output of builds
     Build,
-    /// The application
+    /// Output of the application
     Runtime,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn show(logs: &Logs, session: &Session<'_>) -> Outcome {
     loop {
         let lines = following.next(narrow, |failure| {
             let why = visible(&failure.to_string());
-            screen.remark(&format!("{why}; this goes on when it answers again"));
+            screen.remark(&format!("{why}; waiting for the server"));
         })?;
         print(screen, &lines)?;
         if !lines.is_empty() {
@@ -125,7 +125,7 @@ fn print_all(screen: &Screen, lines: &[LogLine]) -> Outcome {
         return screen.json(&json!(lines));
     }
     if lines.is_empty() {
-        screen.remark("There are no such lines");
+        screen.remark("No log lines");
     }
     print(screen, lines)
 }

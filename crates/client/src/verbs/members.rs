@@ -17,11 +17,11 @@ const ROUTE: &str = "/organizations/users";
 /// The role of a member.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Role {
-    /// Everything
+    /// All permissions
     Admin,
-    /// Deploy, and see everything
+    /// Read everything, and deploy applications
     Member,
-    /// See everything but secrets and the audit trail
+    /// Read everything except secrets and the audit log
     Viewer,
 }
 
@@ -29,30 +29,30 @@ pub enum Role {
 pub enum MembersVerb {
     /// List the members of the organization
     List,
-    /// Add somebody, or invite them if they have an account; prints the token that they need, if they do
+    /// Add a user, or invite one who has an account; prints the token that the user needs, if any
     Add {
-        /// Their e-mail address
+        /// E-mail address of the user
         email: String,
         /// Role in the organization
         #[arg(long, value_enum)]
         role: Role,
-        /// Their name, if they have no account yet
+        /// Name of a user without an account
         #[arg(long)]
         username: Option<String>,
     },
-    /// Let somebody do more, or less
+    /// Change the role of a member
     Role {
-        /// Their e-mail address, name or id
+        /// E-mail address, name or id of the member
         who: String,
         /// Role in the organization
         #[arg(value_enum)]
         role: Role,
     },
-    /// Remove somebody from the organization, withdraw their invitation, or leave
+    /// Remove a member or yourself, or withdraw an invitation
     Remove {
-        /// Their e-mail address, name or id
+        /// E-mail address, name or id of the member
         who: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -96,7 +96,7 @@ pub(crate) fn run(verb: MembersVerb, session: &Session<'_>) -> Outcome {
             if session.screen.is_for_programs() {
                 return session.screen.json(&data);
             }
-            session.screen.remark(&format!("{} is {} now", person.username, name(role)));
+            session.screen.remark(&format!("{} is now {}", person.username, name(role)));
             Ok(())
         }
         MembersVerb::Remove { who, yes } => {
@@ -113,7 +113,7 @@ pub(crate) fn run(verb: MembersVerb, session: &Session<'_>) -> Outcome {
                 return Ok(());
             }
             session.server.delete(ROUTE).body(json!({"user_id": id})).send()?;
-            session.screen.remark(&format!("{username} is no member any more"));
+            session.screen.remark(&format!("Removed {username} from the organization"));
             Ok(())
         }
     }
@@ -122,7 +122,7 @@ pub(crate) fn run(verb: MembersVerb, session: &Session<'_>) -> Outcome {
 fn list(session: &Session<'_>) -> Outcome {
     let data = session.server.get(ROUTE).send()?;
     session.screen.show(data, |members: Vec<Member>| {
-        let mut table = Table::new(&["NAME", "E-MAIL", "ROLE", "SINCE"], "Nobody");
+        let mut table = Table::new(&["NAME", "E-MAIL", "ROLE", "SINCE"], "No members");
         for Member { user, roles, created_at, .. } in &members {
             let (username, email) = user.as_ref().map_or(("", ""), |user| (&user.username, &user.email));
             table.row([username.into(), email.into(), roles.join(", ").into(), ago(created_at).into()]);
@@ -138,21 +138,21 @@ fn add(email: &str, role: Role, username: Option<String>, session: &Session<'_>)
     session.screen.show(data, |added: Added| match added.setup_token {
         Some(token) if added.status == "invited" => {
             session.screen.remark(&format!(
-                "{email} has an account, whose address is not verified, and is invited as {}. Hand them this token, which\n\
-                 works once, within 7 days, for `launchway invitations accept`; it is not shown again:",
+                "Invited {email} as {}. The e-mail address is not verified, so the user needs this token for\n\
+                 `launchway invitations accept`. It works once, within 7 days, and is not shown again:",
                 name(role)
             ));
             format!("{token}\n")
         }
         Some(token) => {
             session.screen.remark(&format!(
-                "{email} has a new account. Hand them this token, which works once, within 24 hours,\n\
-                 for `launchway join {url}`; it is not shown again:"
+                "Created an account for {email}. The user needs this token for `launchway join {url}`.\n\
+                 It works once, within 24 hours, and is not shown again:"
             ));
             format!("{token}\n")
         }
         None => {
-            session.screen.remark(&format!("{email} has an account, and is invited as {}", name(role)));
+            session.screen.remark(&format!("Invited {email} as {}", name(role)));
             String::new()
         }
     })
@@ -167,10 +167,10 @@ fn find(who: &str, session: &Session<'_>) -> Outcome<(String, Person)> {
     });
     match (meant.next(), meant.next()) {
         (Some(one), None) => Ok(one),
-        (Some(_), Some(_)) => Err(Failure::new(Kind::Usage, format!("several members are called `{who}`"))
-            .hint("name them by their e-mail address")),
-        (None, _) => Err(Failure::new(Kind::Missing, format!("no member is called `{who}`"))
-            .hint("`launchway members list` shows who is there")),
+        (Some(_), Some(_)) => Err(Failure::new(Kind::Usage, format!("several members are named `{who}`"))
+            .hint("use the e-mail address")),
+        (None, _) => Err(Failure::new(Kind::Missing, format!("there is no member named `{who}`"))
+            .hint("`launchway members list` lists the members")),
     }
 }
 
@@ -190,7 +190,7 @@ fn withdraw((id, person): (String, Person), yes: bool, session: &Session<'_>) ->
         return Ok(());
     }
     session.server.delete(ROUTE).body(json!({"user_id": id})).send()?;
-    session.screen.remark(&format!("{username} is not invited any more"));
+    session.screen.remark(&format!("Withdrew the invitation of {username}"));
     Ok(())
 }
 

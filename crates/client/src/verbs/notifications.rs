@@ -19,37 +19,37 @@ use crate::{
 pub enum Channel {
     Slack,
     Discord,
-    /// A receiver of your own
+    /// A custom webhook receiver
     Generic,
-    /// Mail
+    /// E-mail
     Smtp,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum NotificationsVerb {
-    /// List where messages go
+    /// List notification channels
     List,
-    /// Send one message now, and say what came of it
+    /// Send a test notification, and show the result
     Test {
-        /// Channel
+        /// Notification channel
         #[arg(value_enum)]
         channel: Channel,
     },
-    /// List messages, and what became of them
+    /// List deliveries of notifications
     Deliveries {
-        /// Only those in this state: pending, sending, delivered or dead
+        /// Show only deliveries in this state: pending, sending, delivered or dead
         #[arg(long)]
         state: Option<String>,
-        /// Only those that went this way
+        /// Show only deliveries of this channel
         #[arg(long, value_enum)]
         channel: Option<Channel>,
-        /// Number of the page
+        /// Page number
         #[arg(long, default_value_t = 1)]
         page: u32,
     },
-    /// Try a dead message again
+    /// Retry a dead delivery
     Replay {
-        /// Its id
+        /// Id of the delivery
         delivery: String,
     },
 }
@@ -88,7 +88,7 @@ pub(crate) fn run(verb: NotificationsVerb, session: &Session<'_>) -> Outcome {
             if session.screen.is_for_programs() {
                 return session.screen.json(&data);
             }
-            session.screen.remark("It is tried again");
+            session.screen.remark("Retrying the delivery");
             Ok(())
         }
     }
@@ -111,7 +111,7 @@ fn list(session: &Session<'_>) -> Outcome {
     if session.screen.is_for_programs() {
         return session.screen.json(&Value::Object(found));
     }
-    let mut table = Table::new(&["CHANNEL", "ON", "WHERE"], "Messages go nowhere yet");
+    let mut table = Table::new(&["CHANNEL", "ON", "WHERE"], "No notification channels");
     for (channel, config) in &found {
         let is_on = if config["is_active"] == true { "yes" } else { "no" };
         let place = config["webhook_url"].as_str().or(config["host"].as_str()).unwrap_or_default();
@@ -127,11 +127,11 @@ fn test(channel: Channel, session: &Session<'_>) -> Outcome {
         session.screen.json(&data)?;
     }
     match tried.delivered {
-        true => session.screen.remark("The message was delivered"),
+        true => session.screen.remark("The notification was delivered"),
         false => {
             return Err(Failure::new(
                 Kind::Failed,
-                format!("the message was not delivered: {}", tried.error),
+                format!("the notification was not delivered: {}", tried.error),
             ));
         }
     }
@@ -149,7 +149,7 @@ fn deliveries(state: Option<String>, channel: Option<Channel>, page: u32, sessio
         .send()?;
     session.screen.show(data, |listed: Deliveries| {
         let headings = ["ID", "EVENT", "CHANNEL", "STATE", "TRIES", "WHEN", "REASON"];
-        let mut table = Table::new(&headings, "There is no such message");
+        let mut table = Table::new(&headings, "No deliveries");
         for one in &listed.deliveries {
             table.row([
                 one.id.as_str().into(),

@@ -17,44 +17,44 @@ use crate::{
 /// The verbs of an organization.
 #[derive(Debug, Subcommand)]
 pub enum OrgVerb {
-    /// List the organizations that you are in
+    /// List your organizations
     List,
-    /// Act in this one from now on
+    /// Select the default organization
     Use {
-        /// Its name or id
+        /// Name or id of the organization
         name: String,
     },
-    /// Show the organization that you act in, or another one
+    /// Show an organization; by default the current one
     Show {
-        /// Its name or id
+        /// Name or id of the organization
         name: Option<String>,
     },
-    /// Show use and limit of each quota of the organization that you act in, or of another one
+    /// Show the usage and limit of each quota of an organization; by default the current one
     Usage {
-        /// Its name or id
+        /// Name or id of the organization
         name: Option<String>,
     },
-    /// Make an organization, with you as its admin
+    /// Create an organization, with you as its admin
     Create {
-        /// Its name, which no other organization of the server has
+        /// Name, unique on the server
         name: String,
         /// Description
         #[arg(long)]
         description: Option<String>,
     },
-    /// Give the organization that you act in another name
+    /// Rename the current organization
     Rename {
-        /// The new name
+        /// New name
         name: String,
         /// Description
         #[arg(long)]
         description: Option<String>,
     },
-    /// Delete an organization that has no applications any more
+    /// Delete an organization without applications
     Delete {
-        /// Its name or id
+        /// Name or id of the organization
         name: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -108,13 +108,13 @@ pub(crate) fn run(verb: OrgVerb, session: &Session<'_>) -> Outcome {
         OrgVerb::Create { name, description } => {
             let body = json!({"name": name, "description": description});
             let data = session.server.post("/organizations").body(body).send()?;
-            session.screen.remark(&format!("`launchway org use {name:?}` acts in it"));
+            session.screen.remark(&format!("hint: `launchway org use {name:?}` selects it"));
             session.screen.show(data, |made: Organization| format!("{}\n", made.id))
         }
         OrgVerb::Rename { name, description } => {
             let body = json!({"name": name, "description": description});
             let data = session.server.put("/organizations").body(body).send()?;
-            session.screen.remark(&format!("The organization is called {name} now"));
+            session.screen.remark(&format!("Renamed the organization to {name}"));
             session.screen.show(data, |made: Organization| format!("{}\n", made.id))
         }
         OrgVerb::Delete { name, yes } => delete(&name, yes, session),
@@ -129,7 +129,7 @@ fn list(session: &Session<'_>) -> Outcome {
         None => is_oldest,
     };
     session.screen.show(data, |places: Vec<Place>| {
-        let mut table = Table::new(&["", "NAME", "ROLE", "ID"], "You are in no organization");
+        let mut table = Table::new(&["", "NAME", "ROLE", "ID"], "No organizations");
         let places = places.iter().filter_map(|place| Some((place, place.organization.as_ref()?)));
         for (number, (place, one)) in places.enumerate() {
             let mark = if is_meant(one, number == 0) { Cell::toned("*", Tone::Good) } else { "".into() };
@@ -143,8 +143,11 @@ fn list(session: &Session<'_>) -> Outcome {
 /// Remembers an organization by its id, which does not change when it is renamed.
 fn choose(name: &str, session: &Session<'_>) -> Outcome {
     let Some(context) = &session.context else {
-        return Err(Failure::new(Kind::Usage, "LAUNCHWAY_URL says where to go, and nothing is remembered")
-            .hint("set LAUNCHWAY_ORGANIZATION instead; an API token acts in its own organization only"));
+        return Err(Failure::new(
+            Kind::Usage,
+            "cannot select an organization: LAUNCHWAY_URL is set, and no context is used",
+        )
+        .hint("set LAUNCHWAY_ORGANIZATION instead; an API token works only in its own organization"));
     };
     let id = names::organization(&session.server, name)?;
     let mut contexts = Contexts::load()?;
@@ -152,7 +155,7 @@ fn choose(name: &str, session: &Session<'_>) -> Outcome {
         context.organization = Some(id);
     }
     contexts.save()?;
-    session.screen.remark(&format!("Commands act in {name} now"));
+    session.screen.remark(&format!("Switched to organization {name}"));
     Ok(())
 }
 
@@ -201,7 +204,7 @@ fn amount(number: u64, unit: &str) -> String {
 
 fn delete(name: &str, yes: bool, session: &Session<'_>) -> Outcome {
     let id = names::organization(&session.server, name)?;
-    let question = format!("Delete the organization {name}, and with it its members' places and API tokens?");
+    let question = format!("Delete the organization {name} with its memberships and API tokens?");
     if !prompt::agreed(session.screen, &question, yes)? {
         return Ok(());
     }
@@ -214,7 +217,7 @@ fn delete(name: &str, yes: bool, session: &Session<'_>) -> Outcome {
         }
     }
     contexts.save()?;
-    session.screen.remark(&format!("{name} is deleted"));
+    session.screen.remark(&format!("Deleted {name}"));
     Ok(())
 }
 

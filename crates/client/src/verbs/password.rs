@@ -6,10 +6,10 @@ use crate::{failure::Outcome, prompt, session::Session};
 
 /// Asks for both passwords; in a pipe they are one line each, the current one first.
 pub(crate) fn change(session: &Session<'_>) -> Outcome {
-    let current = prompt::secret("Present password")?;
+    let current = prompt::secret("Current password")?;
     let new = prompt::new_secret(session.screen, "New password")?;
     let body = json!({"current_password": current, "new_password": new});
     session.server.patch("/user/password").body(body).send()?;
-    session.screen.remark("The password is changed, and your other sessions are over");
+    session.screen.remark("Changed the password, and ended your other sessions");
     Ok(())
 }

@@ -13,28 +13,28 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Register {
-    /// Where the server is; without, where it was the last time, or on this machine
+    /// URL of the server; by default that of the context, or http://127.0.0.1:8080
     url: Option<String>,
-    /// Your e-mail address; asked for when it is not given
+    /// Your e-mail address; asked for if it is not given
     #[arg(long)]
     email: Option<String>,
-    /// Your name; asked for when it is not given
+    /// Your name; asked for if it is not given
     #[arg(long)]
     username: Option<String>,
-    /// The name of your organization; without, your name and "'s Team"
+    /// Name of your organization; by default your name and "'s Team"
     #[arg(long, value_name = "NAME")]
     team: Option<String>,
-    /// From elsewhere than the server's machine: ask for the setup token that the server printed,
-    /// or read it from standard input, in the line before the password
+    /// Ask for the setup token that the server printed, or read it from standard input, in the line before
+    /// the password; required unless you register on the server's machine
     #[arg(long)]
     setup_token: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct Join {
-    /// Where the server is; without, where it was the last time, or on this machine
+    /// URL of the server; by default that of the context, or http://127.0.0.1:8080
     url: Option<String>,
-    /// Your e-mail address; asked for when it is not given
+    /// Your e-mail address; asked for if it is not given
     #[arg(long)]
     email: Option<String>,
 }
@@ -57,17 +57,19 @@ pub(crate) fn register(wish: Register, options: &Options, screen: &Screen) -> Ou
     let answer = match ask(token) {
         // Only asked for on a remote machine.
         Err(failure) if is_token_needed(&failure) && !wish.setup_token && screen.is_interactive() => {
-            screen.remark("The server printed a setup token when it started; from elsewhere it is needed");
+            screen.remark(
+                "Registration from another machine requires the setup token that the server printed at start",
+            );
             ask(Some(prompt::secret("Setup token")?))
         }
         answer => answer,
     };
     let logged_in = answer.map_err(|failure| match failure {
         failure if failure.is("registration_closed") => failure.hint(
-            "log in with `launchway login`; who was added by somebody else begins with `launchway join`",
+            "log in with `launchway login`, or, if somebody added you, run `launchway join`",
         ),
         failure if is_token_needed(&failure) => {
-            failure.hint("--setup-token reads it; it is in `setup-token` in the server's data directory, too")
+            failure.hint("use --setup-token to enter it; it is also in the file `setup-token` of the server's data directory")
         }
         failure => failure,
     })?;
@@ -83,13 +85,15 @@ fn is_token_needed(failure: &Failure) -> bool {
 pub(crate) fn join(wish: Join, options: &Options, screen: &Screen) -> Outcome {
     let door = Door::find(wish.url.as_deref(), options, screen)?;
     let email = wish.email.map_or_else(|| prompt::text(screen, "E-mail address", None), Ok)?;
-    let token = prompt::secret("Token that you were given")?;
+    let token = prompt::secret("Setup token")?;
     let password = prompt::new_secret(screen, "Password")?;
     let body = json!({"token": token, "password": password});
     door.server.post("/auth/password/setup").body(body).send()?;
     let body = json!({"email": email, "password": password});
     let logged_in: LoggedIn = door.server.post("/auth/login").body(body).receive().map_err(|failure| {
-        failure.hint("the password is set: `launchway login` with the address that you were added by")
+        failure.hint(
+            "the password is set: run `launchway login` with the e-mail address that you were added with",
+        )
     })?;
     door.enter(logged_in.access_token, None, screen)
 }

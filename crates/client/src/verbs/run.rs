@@ -15,16 +15,16 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Which {
-    /// The application: its name, name@environment or id; without, that of launchway.toml here
+    /// Application, by name, name@environment or id; by default that of launchway.toml
     app: Option<String>,
 }
 
 pub(crate) fn restart(which: &Which, session: &Session<'_>) -> Outcome {
-    act("restart", "restarts", which, session)
+    act("restart", "is restarting", which, session)
 }
 
 pub(crate) fn stop(which: &Which, session: &Session<'_>) -> Outcome {
-    act("stop", "stops; `launchway restart` starts it again", which, session)
+    act("stop", "is stopping; `launchway restart` starts it again", which, session)
 }
 
 fn act(verb: &str, what: &str, which: &Which, session: &Session<'_>) -> Outcome {
@@ -46,10 +46,10 @@ pub(crate) fn open(which: &Which, session: &Session<'_>) -> Outcome {
     let Some(address) = addresses.first() else {
         let name = &application.name;
         let (sentence, hint) = match live {
-            None => (format!("{name} is not live"), format!("`launchway deploy {name}` makes it so")),
+            None => (format!("{name} is not live"), format!("`launchway deploy {name}` deploys it")),
             Some(_) => (
                 format!("the server has no address for {name}"),
-                "it has no proxy that leads there: LAUNCHWAY_PROXY_BIND".to_owned(),
+                "it has no front proxy: see LAUNCHWAY_PROXY_BIND".to_owned(),
             ),
         };
         return Err(Failure::new(Kind::Conflict, sentence).hint(hint));
@@ -63,7 +63,7 @@ pub(crate) fn open(which: &Which, session: &Session<'_>) -> Outcome {
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => {}
-        _ => session.screen.remark("There is no browser here to show it"),
+        _ => session.screen.remark("No browser was found to open it"),
     }
     Ok(())
 }

@@ -17,23 +17,23 @@ use crate::{
 pub enum TokensVerb {
     /// List your API tokens in this organization
     List,
-    /// Issue an API token for this organization, and print it; it is not shown again
+    /// Create an API token for this organization, and print it; it is not shown again
     Create {
         /// Name of the token, such as the program that uses it
         name: String,
-        /// A permission that it has, such as deploy:read, as often as need be; without, all that you have. metrics:read is for
+        /// Permission, such as deploy:read; can be repeated; by default all of yours. metrics:read is only for
         /// administrators of the installation
         #[arg(long = "permission", value_name = "RESOURCE:ACTION")]
         permissions: Vec<String>,
-        /// When it ends: in so long, such as 90d or 12h, or at a moment, such as 2030-01-31T00:00:00Z
+        /// Expiry: a duration such as 90d or 12h, or a timestamp such as 2030-01-31T00:00:00Z
         #[arg(long, value_name = "WHEN")]
         expires: Option<String>,
     },
-    /// Make an API token void, from now on
+    /// Revoke an API token
     Revoke {
-        /// Its name or id
+        /// Name or id of the token
         token: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -61,7 +61,7 @@ pub(crate) fn run(verb: TokensVerb, session: &Session<'_>) -> Outcome {
             let permissions = (!permissions.is_empty()).then_some(permissions);
             let body = json!({"name": name, "permissions": permissions, "expires_at": expires});
             let data = session.server.post("/auth/tokens").body(body).send()?;
-            session.screen.remark("It is not shown again:");
+            session.screen.remark("The token is not shown again:");
             session.screen.show(data, |Issued { token }| format!("{token}\n"))
         }
         TokensVerb::Revoke { token, yes } => revoke(&token, yes, session),
@@ -73,7 +73,7 @@ fn list(session: &Session<'_>) -> Outcome {
     session.screen.show(data, |tokens: Vec<Token>| {
         let mut table = Table::new(
             &["NAME", "ID", "ISSUED", "ENDS", "MAY"],
-            "You have no API token in this organization: `launchway tokens create`",
+            "No API tokens in this organization. `launchway tokens create` creates one",
         );
         for one in &tokens {
             table.row([
@@ -92,23 +92,23 @@ fn revoke(token: &str, yes: bool, session: &Session<'_>) -> Outcome {
     let tokens: Vec<Token> = session.server.get("/auth/tokens").receive()?;
     // Names of tokens are unique for their owner and organization.
     let one = tokens.iter().find(|one| one.id == token || one.name == token).ok_or_else(|| {
-        Failure::new(Kind::Missing, format!("you have no API token called `{token}`"))
-            .hint("`launchway tokens list` shows those of this organization")
+        Failure::new(Kind::Missing, format!("you have no API token named `{token}`"))
+            .hint("`launchway tokens list` lists your tokens in this organization")
     })?;
-    let question = format!("Revoke {}? Whatever uses it stops working.", one.name);
+    let question = format!("Programs that use {} stop working. Revoke it?", one.name);
     if !prompt::agreed(session.screen, &question, yes)? {
         return Ok(());
     }
     session.server.delete(&format!("/auth/tokens/{}", one.id)).send()?;
-    session.screen.remark(&format!("{} is void", one.name));
+    session.screen.remark(&format!("Revoked {}", one.name));
     Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "people count from the time of the machine that they sit at")]
 fn end(when: &str) -> Outcome<String> {
     end_from(when, Utc::now()).ok_or_else(|| {
-        Failure::new(Kind::Usage, format!("`{when}` is neither a time to come nor a moment"))
-            .hint("write 90d, 12h or 30m, or a moment such as 2030-01-31T00:00:00Z")
+        Failure::new(Kind::Usage, format!("`{when}` is not a valid expiry"))
+            .hint("use a duration such as 90d, 12h or 30m, or a timestamp such as 2030-01-31T00:00:00Z")
     })
 }
 

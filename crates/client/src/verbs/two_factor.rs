@@ -16,17 +16,17 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum TwoFactorVerb {
-    /// Show what an authenticator needs, and turn it on with its first code
+    /// Set up an authenticator, and enable two-factor authentication with its first code
     Setup,
-    /// Turn it on with a code of the authenticator that was set up
+    /// Enable two-factor authentication with a code from your authenticator
     Enable {
-        /// The code; asked for when it is not given
+        /// Code; asked for if it is not given
         #[arg(long)]
         code: Option<String>,
     },
-    /// Turn it off with a code of the authenticator, or a recovery code
+    /// Disable two-factor authentication with a code from your authenticator, or a recovery code
     Disable {
-        /// The code; asked for when it is not given
+        /// Code; asked for if it is not given
         #[arg(long)]
         code: Option<String>,
     },
@@ -49,31 +49,33 @@ pub(crate) fn run(verb: TwoFactorVerb, session: &Session<'_>) -> Outcome {
         TwoFactorVerb::Enable { code } => enable(&asked(code)?, session),
         TwoFactorVerb::Disable { code } => {
             session.server.post("/auth/two-factor/disable").body(json!({"code": asked(code)?})).send()?;
-            session.screen.remark("Logging in needs a password only");
+            session.screen.remark("Disabled two-factor authentication");
             Ok(())
         }
     }
 }
 
 fn asked(code: Option<String>) -> Outcome<String> {
-    code.map_or_else(|| prompt::secret("Code of your authenticator"), Ok)
+    code.map_or_else(|| prompt::secret("Authenticator code"), Ok)
 }
 
 fn set_up(session: &Session<'_>) -> Outcome {
     let screen = session.screen;
     let data = session.server.post("/auth/two-factor/setup").body(json!({})).send()?;
     screen.show(data, |Setup { secret, otpauth_url }| {
-        format!("{}{otpauth_url}\nor, to be typed: {secret}\n", picture(&otpauth_url, screen))
+        format!("{}{otpauth_url}\nOr enter this key: {secret}\n", picture(&otpauth_url, screen))
     })?;
     if screen.is_for_programs() {
         return Ok(());
     }
     if !screen.is_interactive() {
-        screen.remark("Nothing is demanded yet: `launchway two-factor enable` turns it on with a code");
+        screen.remark(
+            "Two-factor authentication is not enabled yet: run `launchway two-factor enable` with a code",
+        );
         return Ok(());
     }
     loop {
-        let code = prompt::text(screen, "Code that your authenticator shows", None)?;
+        let code = prompt::text(screen, "Authenticator code", None)?;
         match enable(&code, session) {
             // A typing error is no reason to start again.
             Err(failure) if failure.is("invalid_credentials") => screen.complain(&failure),
@@ -84,11 +86,13 @@ fn set_up(session: &Session<'_>) -> Outcome {
 
 fn enable(code: &str, session: &Session<'_>) -> Outcome {
     let data = session.server.post("/auth/two-factor/enable").body(json!({"code": code})).send()?;
-    session.screen.remark("Logging in needs a code from now on. Each of these stands in for one, once:");
+    session.screen.remark(
+        "Enabled two-factor authentication. Each of these recovery codes works once, instead of a code:",
+    );
     session.screen.show(data, |enabled: Enabled| {
         enabled.recovery_codes.iter().map(|code| format!("{code}\n")).collect()
     })?;
-    session.screen.remark("They are not shown again: keep them where your authenticator is not");
+    session.screen.remark("They are not shown again: store them separately from your authenticator");
     Ok(())
 }
 

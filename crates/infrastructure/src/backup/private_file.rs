@@ -92,11 +92,11 @@ pub(super) fn sync_folder_of(path: &Path) -> Result<(), BackupError> {
 fn refuse_to_replace(place: &Path, may_replace: bool) -> Result<(), BackupError> {
     match fs::symlink_metadata(place) {
         Ok(_) if !may_replace => Err(BackupError::Refused(format!(
-            "`{}` is there already: name another file, or say --force",
+            "`{}` already exists: choose another file, or use --force",
             place.display()
         ))),
         Ok(found) if found.is_dir() => {
-            Err(BackupError::Refused(format!("`{}` is a folder: name a file", place.display())))
+            Err(BackupError::Refused(format!("`{}` is a directory: specify a file", place.display())))
         }
         _ => Ok(()),
     }

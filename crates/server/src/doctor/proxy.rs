@@ -57,7 +57,7 @@ fn check_routes(status: &Status, report: &mut Report) {
     } else {
         report.warn(
             "front proxy",
-            "runs, and answers 503 for containers until the server has told it all routes".to_owned(),
+            "runs, but answers 503 for containers until the server has sent all routes".to_owned(),
             "start the server",
         );
     }
@@ -71,8 +71,10 @@ fn check_settings(config: &Config, proxy: &ProxyConfig, status: &Status, report:
     }
     match front_proxy::version(config, proxy) {
         Ok(version) if version != status.version => {
-            let text =
-                format!("is `{}`, and this program with these settings is `{version}`", status.version);
+            let text = format!(
+                "is version `{}`, but this program with these settings is `{version}`",
+                status.version
+            );
             report.warn("front proxy", text, &hint);
         }
         Ok(_) => {}
@@ -95,18 +97,18 @@ async fn check_user(control: &Client, data: &DataDir, report: &mut Report) {
     if user == folder.uid() || user == 0 {
         report.warn(
             "front proxy user",
-            format!("user {user} runs it, who has the key, the database and the engine"),
-            "give it a user of its own: The units in docs/operations.md",
+            format!("runs as user {user}, who has access to the key, the database and the engine"),
+            "run it as a separate user: see The units in docs/operations.md",
         );
         return;
     }
     let is_passed = folder.gid() == group && folder.mode() & 0o010 != 0;
     let is_read = sites.gid() == group && sites.mode() & 0o050 == 0o050;
     if is_passed && is_read {
-        report.ok("front proxy user", format!("user {user} runs it, and can read published sites"));
+        report.ok("front proxy user", format!("runs as user {user}, and can read published sites"));
     } else {
         let text = format!(
-            "group {group} of the front proxy cannot read published sites, which are of group {}",
+            "group {group} of the front proxy cannot read published sites, which belong to group {}",
             sites.gid()
         );
         report.fail("front proxy user", text, "run both with the same group, and restart both");

@@ -38,7 +38,7 @@ pub(super) fn list(id: &str, page: u32, session: &Session<'_>) -> Outcome {
     let path = format!("/extensions/by-extension-id/{}/executions", names::id(id)?);
     let data = session.server.get(&path).with("page", page).with("page_size", 100).send()?;
     session.screen.show(data, |listed: Executions| {
-        let mut table = Table::new(&["ID", "STATE", "BEGUN", "REASON"], "It was never run here");
+        let mut table = Table::new(&["ID", "STATE", "BEGUN", "REASON"], "No runs");
         for one in &listed.executions {
             table.row([
                 one.id.as_str().into(),
@@ -57,6 +57,6 @@ pub(super) fn cancel(id: &str, session: &Session<'_>) -> Outcome {
     if session.screen.is_for_programs() {
         return session.screen.json(&data);
     }
-    session.screen.remark("The run ends, and what it did is taken back");
+    session.screen.remark("Cancelling the run and reverting its steps");
     Ok(())
 }

@@ -22,15 +22,15 @@ const PAUSE: Duration = Duration::from_millis(400);
 
 #[derive(Args, Debug)]
 pub struct Run {
-    /// The id of the extension, such as postgres
+    /// Id of the extension, such as postgres
     extension: String,
-    /// The value of a variable; what is required and not given is asked for
+    /// Value of a variable; can be repeated; missing required values are asked for
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// An .env file with values, or - for standard input: for what is secret
+    /// File in .env format with values, such as secrets, or - for standard input
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
-    /// Do not wait for its end
+    /// Do not wait for the run to finish
     #[arg(long, short)]
     detach: bool,
 }
@@ -69,10 +69,10 @@ pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
     };
     let id = begun["id"].as_str().unwrap_or_default().to_owned();
     if wish.detach {
-        screen.remark(&format!("`launchway extensions follow {id}` shows how it goes"));
+        screen.remark(&format!("hint: `launchway extensions follow {id}` shows the progress"));
         return screen.show(begun, |execution: Execution| format!("{}\n", execution.id));
     }
-    screen.remark(&format!("Run {id}; it goes on when nobody watches"));
+    screen.remark(&format!("Started run {id}; it continues if you interrupt this command"));
     follow(&id, session)
 }
 
@@ -106,7 +106,7 @@ pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
 }
 
 fn ask<'a>(session: &'a Session<'_>, request: impl Fn(&'a Server) -> Request<'a>) -> Outcome<Value> {
-    let lost = |failure: &Failure| session.screen.warn(&format!("{failure}; waiting for it"));
+    let lost = |failure: &Failure| session.screen.warn(&format!("{failure}; waiting for the server"));
     retry_for(TIMEOUT, || request(&session.server).send(), lost)
 }
 
@@ -136,8 +136,8 @@ fn end(execution: &Execution, whole: &Value, screen: &Screen) -> Outcome {
     };
     let failure = Failure::new(Kind::Failed, format!("the run {}{reason}", said(&execution.status)));
     Err(match execution.exit_code {
-        0 => failure.hint("what it did is taken back; the lines above say where it stood"),
-        code => failure.hint(format!("a command ended with {code}; what the run did is taken back")),
+        0 => failure.hint("its steps are reverted; the lines above show where it stopped"),
+        code => failure.hint(format!("a command exited with {code}; the steps of the run are reverted")),
     })
 }
 

@@ -48,7 +48,7 @@ pub(super) fn given(arguments: &[String], file: Option<&str>) -> Outcome<Values>
     for argument in arguments {
         let Some((name, value)) = argument.split_once('=') else {
             return Err(Failure::new(Kind::Usage, format!("--set {argument} has no value"))
-                .hint("write --set name=value, or leave it out to be asked; --file reads secrets"));
+                .hint("use --set name=value, or omit it to be asked; use --file for secrets"));
         };
         values.insert(name.to_owned(), value.to_owned());
     }
@@ -68,9 +68,9 @@ pub(super) fn complete(extension: &Extension, values: &mut Values, screen: &Scre
             true => Ok(()),
             false => {
                 let names: Vec<_> = missing.iter().map(|one| format!("`{}`", one.variable_name)).collect();
-                let sentence = format!("{} has to be told {}", extension.extension_id, names.join(", "));
+                let sentence = format!("{} requires values for {}", extension.extension_id, names.join(", "));
                 Err(Failure::new(Kind::Usage, sentence)
-                    .hint("--set name=value says it; --file reads an .env file, or - standard input"))
+                    .hint("use --set name=value, or --file with an .env file or - for standard input"))
             }
         };
     }
