@@ -285,7 +285,7 @@ mod tests {
         let keys: Vec<_> = differences.iter().map(|one| one.key.as_str()).collect();
         assert_eq!(keys, ["branch", "health_check_path", "labels", "port", "pre_run_command"]);
         assert_eq!((differences[0].there.as_str(), differences[0].here.as_str()), ("main", "develop"));
-        assert_eq!(differences[1].there, "nothing");
+        assert_eq!(differences[1].there, "(none)");
         assert_eq!(manifest.change(&differences[..1]), json!({"branch": "develop"}));
     }
 }

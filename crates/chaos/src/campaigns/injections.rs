@@ -75,7 +75,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     let ids = ids(&stage);
     let bystander = Bystander::of(&stage);
     wait_until_nothing_is_under_way(&bystander.client);
-    let before = bystander.rows();
+    let before = bystander.rows_at_rest(REST);
 
     let mut tally = Outcome::default();
     let document = stage.admin.get("/api/v1/openapi.json").json();
@@ -218,7 +218,7 @@ fn controls(section: &mut Section, database: &str, bystander: &Bystander, marks:
         &format!("{database}: a text that a shell reads on purpose, files that it left"),
         left_in(marks),
     );
-    let before = bystander.rows();
+    let before = bystander.rows_at_rest(REST);
     bystander.client.put("/api/v1/organizations", &json!({"description": "changed"})).success();
     let changed = before.symmetric_difference(&bystander.rows()).count();
     section.control(&format!("{database}: a change next door on purpose, rows that are noticed"), changed);

@@ -60,7 +60,7 @@ async fn who_looks_at_a_secret_is_in_the_trail() {
     let at = ports.now();
     expect_web(&mut ports);
     expect_secret(&mut ports, Some(kept(9, 9, at)));
-    ports.expect_commit(vec![entry(1, Action::Access, 9, "looked at", at)]);
+    ports.expect_commit(vec![entry(1, Action::Access, 9, "read", at)]);
 
     let shown = ports.services().webhooks.secret(&an_actor().build(), web().build().id).await;
 

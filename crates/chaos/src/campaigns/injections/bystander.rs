@@ -1,6 +1,10 @@
 //! An organization that is not attacked, whose rows must not change.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use diesel::{
     Connection as _, PgConnection, QueryableByName, RunQueryDsl as _, SqliteConnection,
@@ -47,6 +51,22 @@ impl Bystander {
         let ids = [organization, application];
         let marks = ids.iter().flat_map(|id| [id.clone(), id.replace('-', "")]);
         Self { client, marks: marks.collect(), database: stage.question().database }
+    }
+
+    /// Returns its rows once none of its jobs is left: an application is `deployed` before its job has ended.
+    pub(crate) fn rows_at_rest(&self, max_wait: Duration) -> BTreeSet<String> {
+        let started = Instant::now();
+        loop {
+            let rows = self.rows();
+            let is_open = |row: &String| {
+                row.starts_with("jobs:") && ["queued", "running"].iter().any(|state| row.contains(state))
+            };
+            if !rows.iter().any(is_open) {
+                return rows;
+            }
+            assert!(started.elapsed() < max_wait, "jobs of the organization next door are not at their end");
+            sleep(Duration::from_millis(50));
+        }
     }
 
     /// Returns every row of every table that belongs to it.
