@@ -55,7 +55,7 @@ fn who_knows_an_older_version_is_told_so(server: TestServer) {
     });
     assert_eq!(changed["port"], 9000);
     let stale = change("2020-01-01T00:00:00.000000Z", 9001).failure(409, "conflict");
-    assert!(stale.contains("changed meanwhile"), "{stale}");
+    assert!(stale.contains("changed in the meantime"), "{stale}");
     change("yesterday", 9002).failure(400, "validation_failed");
     assert_eq!(admin.get(&format!("{DEPLOY}?id={id}")).success()["port"], 9000);
 }
