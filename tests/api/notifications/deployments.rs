@@ -123,7 +123,7 @@ fn a_version_that_does_not_stay_up_is_told_of_once() {
     });
     let told = only(&postbox.wait_for(2), "deployment.failed");
     assert_eq!(told["data"]["deployment_id"], deployment["id"]);
-    assert!(text(&told["data"]["reason"]).contains("stay up"), "{told}");
+    assert!(text(&told["data"]["reason"]).contains("keeps restarting"), "{told}");
     settled(&stage.admin, "delivered", 2);
 }
 
