@@ -58,7 +58,7 @@ fn the_front_proxy_reaches_sites_and_nothing_else() {
     installation.publish("hello");
     installation.shows("hello");
     assert_eq!(user_of(installation.proxy_process().unwrap()), proxy.user);
-    // Until the server has told it all routes, there is a warning.
+    // Until the server has sent it all routes, there is a warning.
     let report = until("a report without a warning", || {
         let report = installation.output(SERVER, &["doctor"]);
         report.contains("ok    front proxy: serves 1 routes").then_some(report)
@@ -119,12 +119,12 @@ fn the_control_socket_refuses_other_users_on_both_sides() {
     assert!(told(PROXY, &proxy, &["proxy", "status"]).0);
     let (is_answered, text) = told(SERVER, &server.stranger(), &["proxy", "status"]);
     assert!(!is_answered && text.contains("LAUNCHWAY_PROXY_CONTROL_USER"), "{text}");
-    // The server may tell routes, and does not get the listening socket.
+    // The server may send routes, and does not get the listening socket.
     let (is_run, text) = told(SERVER, &server, &["proxy", "run"]);
     assert!(!is_run && text.contains("cannot use"), "{text}");
     assert_eq!(user_of(installation.proxy_process().unwrap()), proxy.user);
 
-    // A proxy that somebody broke into leads the server to another socket.
+    // A compromised proxy redirects the server to another socket.
     let (folder, other) = (installation.place("/var/lib/other"), installation.place("/other.sock"));
     fs::create_dir(&folder).unwrap();
     symlink(&other, folder.join("control.sock")).unwrap();

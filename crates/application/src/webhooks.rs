@@ -16,7 +16,7 @@ use launchway_domain::{
 };
 
 pub use self::{
-    branch_poller::{BranchPoller, BranchPollerTimings, ComparisonPorts},
+    branch_poller::{BranchPoller, BranchPollerPorts, BranchPollerTimings},
     outcome::{Ignored, WebhookOutcome},
 };
 use crate::ServiceContext;

@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// A migrated database, and every use case over it.
-pub(crate) struct Wiring {
+pub(crate) struct Assembly {
     /// The id of the installation.
     pub(crate) installation: InstanceId,
     /// The id of this server, which owns its jobs.
@@ -54,7 +54,7 @@ pub(crate) struct Wiring {
     pub(crate) server_lock: Option<ServerLock>,
 }
 
-impl Wiring {
+impl Assembly {
     /// Assembles the services over the database of an installation. Traffic comes in at `front`, if there
     /// is a proxy.
     pub(crate) async fn new(
@@ -150,9 +150,9 @@ pub(crate) fn offline<T>(
     let tables = if is_alone { when_alone } else { Tables::LeaveAsTheyAre };
     runtime()?.block_on(async {
         let installation = Installation::open(config, &data, tables, false).await?;
-        let wiring = Wiring::new(config, &data, installation, None).await?;
-        let outcome = work(&wiring.services).await;
-        wiring.database.close().await;
+        let assembly = Assembly::new(config, &data, installation, None).await?;
+        let outcome = work(&assembly.services).await;
+        assembly.database.close().await;
         if !is_alone {
             // Waits until the running server has noticed the change, so that it is in effect.
             tokio::time::sleep(2 * Database::NOTICES_OTHERS_WITHIN).await;

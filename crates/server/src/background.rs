@@ -9,7 +9,7 @@ use launchway_application::{
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
     notifications::{Sender, SenderTimings},
     reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
-    webhooks::{BranchPoller, BranchPollerTimings, ComparisonPorts},
+    webhooks::{BranchPoller, BranchPollerPorts, BranchPollerTimings},
     worker::{JobHandlers, Worker, WorkerTimings},
 };
 use launchway_domain::{
@@ -33,7 +33,7 @@ use tokio::{
     task::{JoinHandle, spawn},
 };
 
-use crate::{assembly::Wiring, config::Config, installation::hostname};
+use crate::{assembly::Assembly, config::Config, installation::hostname};
 
 /// The most concurrent operations on containers: each is short, and mostly waits for the engine.
 const OPERATIONS: usize = 8;
@@ -51,13 +51,13 @@ impl Background {
     pub(crate) async fn start(
         config: &Config,
         data: &DataDir,
-        wiring: &Wiring,
+        assembly: &Assembly,
         front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
         // A job belongs to the server that claimed it, and not to the installation.
-        let instance = wiring.server;
+        let instance = assembly.server;
         let boot: BootId = TimeOrderedIds.next().into();
-        let engine = Arc::new(DockerEngine::new(docker_options(config, wiring.installation)));
+        let engine = Arc::new(DockerEngine::new(docker_options(config, assembly.installation)));
         let compositions = Arc::new(Compositions::open(engine.clone(), &data.path().join("compositions"))?);
         let own_ports = [config.bind.port()].into_iter().chain(front.map(|front| front.port()));
         let ports = PortPolicy {
@@ -65,25 +65,25 @@ impl Background {
             quota: config.quotas.of(Resource::ExtensionPorts),
         };
         let host = HostOptions { ports, ..HostOptions::new(&data.path().join("runs"), own_ports) };
-        let host_ports = Arc::new(wiring.database.clone());
+        let host_ports = Arc::new(assembly.database.clone());
         let outside = Outside {
-            runtime_logs: runtime_logs(config, wiring, &engine),
+            runtime_logs: runtime_logs(config, assembly, &engine),
             source: Arc::new(GitFetcher::open(git_options(config, data))?),
             runner: Arc::new(HostRunner::open(compositions.clone(), host_ports, host)?),
             compositions,
             engine,
         };
         let leftovers = Arc::clone(&outside.engine);
-        let reconciler = reconciler(config, wiring, &outside);
-        let maintenance = maintenance(wiring, &outside, &reconciler, (instance, boot));
+        let reconciler = reconciler(config, assembly, &outside);
+        let maintenance = maintenance(assembly, &outside, &reconciler, (instance, boot));
         // Jobs of an earlier run would block the reconciler from their applications.
         maintenance.take_over().await?;
         // After a reboot the address in a record may belong to the container of another application.
         reconciler.begin().await;
         maintenance.begin().await;
-        let comparison = comparison(config, wiring, &outside.source);
-        let sender = sender(config, wiring, SenderId { instance, boot });
-        let worker = worker(config, wiring, outside, WorkerId { instance, boot, worker: 1 }).await?;
+        let comparison = comparison(config, assembly, &outside.source);
+        let sender = sender(config, assembly, SenderId { instance, boot });
+        let worker = worker(config, assembly, outside, WorkerId { instance, boot, worker: 1 }).await?;
 
         spawn(remove_leftover_cgroups(leftovers, boot));
 
@@ -130,22 +130,22 @@ struct Outside {
 
 async fn worker(
     config: &Config,
-    wiring: &Wiring,
+    assembly: &Assembly,
     outside: Outside,
     identity: WorkerId,
 ) -> Result<Worker, Box<dyn Error>> {
-    let database = Arc::new(wiring.database.clone());
-    let runs = Runs::new(run_ports(wiring, &outside), wiring.context.clone());
+    let database = Arc::new(assembly.database.clone());
+    let runs = Runs::new(run_ports(assembly, &outside), assembly.context.clone());
     let Outside { engine, source, compositions, runtime_logs, .. } = outside;
     source.clear_work().await?;
-    wiring.sites.clear_drafts().await?;
+    assembly.sites.clear_drafts().await?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
         logs: database.clone(),
         runtime_logs: Some(runtime_logs),
         deploy_keys: database.clone(),
-        secrets: Arc::clone(&wiring.secrets),
+        secrets: Arc::clone(&assembly.secrets),
         source,
         planner: Arc::new(Nixpacks::default()),
         images: engine.clone(),
@@ -157,11 +157,11 @@ async fn worker(
         deployer: engine.clone(),
         inventory: engine,
         probe: Arc::new(NetworkProbe::default()),
-        sites: wiring.sites.clone(),
-        routes: Arc::clone(&wiring.routes),
+        sites: assembly.sites.clone(),
+        routes: Arc::clone(&assembly.routes),
     };
     let timings = HealthTimings::within(config.deployments.health_timeout);
-    let pipeline = Pipeline::new(ports, timings, wiring.context.clone());
+    let pipeline = Pipeline::new(ports, timings, assembly.context.clone());
     let most = config.deployments.max_builds;
     let per_organization = match config.quotas.builds {
         0 => usize::MAX,
@@ -170,31 +170,31 @@ async fn worker(
     let limits = ClaimLimits { builds: most, operations: OPERATIONS, per_organization };
     let timings = WorkerTimings { engine: config.deployments.engine_timeout, ..WorkerTimings::default() };
     let handlers = JobHandlers { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
-    Ok(Worker::new(database, handlers, identity, limits, timings, wiring.context.clone()))
+    Ok(Worker::new(database, handlers, identity, limits, timings, assembly.context.clone()))
 }
 
-fn run_ports(wiring: &Wiring, outside: &Outside) -> RunPorts {
-    let database = Arc::new(wiring.database.clone());
+fn run_ports(assembly: &Assembly, outside: &Outside) -> RunPorts {
+    let database = Arc::new(assembly.database.clone());
     RunPorts {
         executions: database.clone(),
         runner: outside.runner.clone(),
         log: database,
-        secrets: Arc::clone(&wiring.secrets),
-        routes: Arc::clone(&wiring.routes),
+        secrets: Arc::clone(&assembly.secrets),
+        routes: Arc::clone(&assembly.routes),
         hostname: hostname(),
     }
 }
 
-fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconciler> {
-    let database = Arc::new(wiring.database.clone());
+fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Reconciler> {
+    let database = Arc::new(assembly.database.clone());
     let retirer = Retirer {
         applications: database.clone(),
         deployments: database.clone(),
         deployer: outside.engine.clone(),
         inventory: outside.engine.clone(),
         runtime_logs: Some(Arc::clone(&outside.runtime_logs)),
-        routes: Arc::clone(&wiring.routes),
-        context: wiring.context.clone(),
+        routes: Arc::clone(&assembly.routes),
+        context: assembly.context.clone(),
     };
     let ports = ReconcilerPorts {
         queue: database.clone(),
@@ -205,60 +205,60 @@ fn reconciler(config: &Config, wiring: &Wiring, outside: &Outside) -> Arc<Reconc
         deployer: outside.engine.clone(),
         inventory: outside.engine.clone(),
         probe: Arc::new(NetworkProbe::default()),
-        sites: wiring.sites.clone(),
-        routes: Arc::clone(&wiring.routes),
+        sites: assembly.sites.clone(),
+        routes: Arc::clone(&assembly.routes),
         logs: database,
         retirer: Arc::new(retirer),
     };
     let kept_versions = config.deployments.kept_versions;
     let limits = ReconcilerLimits { kept_versions, ..ReconcilerLimits::default() };
     let timings = ReconcilerTimings::with_grace(config.deployments.orphan_grace);
-    Reconciler::new(ports, timings, limits, wiring.context.clone())
+    Reconciler::new(ports, timings, limits, assembly.context.clone())
 }
 
 fn maintenance(
-    wiring: &Wiring,
+    assembly: &Assembly,
     outside: &Outside,
     reconciler: &Reconciler,
     identity: (InstanceId, BootId),
 ) -> Maintenance {
-    let database = Arc::new(wiring.database.clone());
+    let database = Arc::new(assembly.database.clone());
     let ports = MaintenancePorts {
         queue: database.clone(),
         runner: outside.runner.clone(),
-        routes: Arc::clone(&wiring.routes),
+        routes: Arc::clone(&assembly.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(&outside.runtime_logs),
-        log_freshness: wiring.services.log_freshness.clone(),
+        log_freshness: assembly.services.log_freshness.clone(),
         idempotency: database.clone(),
         deliveries: database,
     };
     let timings = MaintenanceTimings::default();
-    Maintenance::new(ports, identity, timings, reconciler.snapshot(), wiring.context.clone())
+    Maintenance::new(ports, identity, timings, reconciler.snapshot(), assembly.context.clone())
 }
 
-fn sender(config: &Config, wiring: &Wiring, identity: SenderId) -> Sender {
+fn sender(config: &Config, assembly: &Assembly, identity: SenderId) -> Sender {
     let settings = &config.notifications;
     let timings = SenderTimings::of(settings.retries.clone(), settings.timeout);
-    let queue = Arc::new(wiring.database.clone());
-    Sender::new(queue, Arc::clone(&wiring.services.notifier), identity, timings, wiring.context.clone())
+    let queue = Arc::new(assembly.database.clone());
+    Sender::new(queue, Arc::clone(&assembly.services.notifier), identity, timings, assembly.context.clone())
 }
 
-fn comparison(config: &Config, wiring: &Wiring, source: &Arc<GitFetcher>) -> BranchPoller {
-    let database = Arc::new(wiring.database.clone());
-    let ports = ComparisonPorts {
+fn comparison(config: &Config, assembly: &Assembly, source: &Arc<GitFetcher>) -> BranchPoller {
+    let database = Arc::new(assembly.database.clone());
+    let ports = BranchPollerPorts {
         branches: database.clone(),
         deploy_keys: database,
-        secrets: Arc::clone(&wiring.secrets),
+        secrets: Arc::clone(&assembly.secrets),
         source: source.clone(),
     };
     let timings = BranchPollerTimings::each(config.deployments.branch_check);
-    BranchPoller::new(ports, timings, wiring.context.clone())
+    BranchPoller::new(ports, timings, assembly.context.clone())
 }
 
-fn runtime_logs(config: &Config, wiring: &Wiring, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {
-    let database = Arc::new(wiring.database.clone());
-    let secrets = Arc::clone(&wiring.secrets);
+fn runtime_logs(config: &Config, assembly: &Assembly, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {
+    let database = Arc::new(assembly.database.clone());
+    let secrets = Arc::clone(&assembly.secrets);
     let logs = RuntimeLogs::new(engine.clone(), database.clone(), database, secrets);
     Arc::new(logs.with_rate(config.deployments.log_rate))
 }

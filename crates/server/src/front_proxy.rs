@@ -62,7 +62,7 @@ pub(crate) struct FrontProxy {
     address: SocketAddr,
     control: Client,
     metrics: ProxyMetrics,
-    /// True if somebody else runs it, so that it is neither started nor ended from here.
+    /// True if the server neither starts nor stops it.
     is_external: bool,
 }
 

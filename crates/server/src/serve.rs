@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    assembly::{Tables, Wiring, load_catalog},
+    assembly::{Assembly, Tables, load_catalog},
     background::Background,
     cli,
     config::Config,
@@ -52,10 +52,10 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let socket = bind(config.bind)?;
     let proxy = FrontProxy::ensure(config, &data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
-    let wiring = Wiring::new(config, &data, installation, front).await?;
-    load_catalog(&wiring.services).await?;
-    let background = Background::start(config, &data, &wiring, front).await?;
-    let Wiring { database, services, setup_token, server_lock, .. } = wiring;
+    let assembly = Assembly::new(config, &data, installation, front).await?;
+    load_catalog(&assembly.services).await?;
+    let background = Background::start(config, &data, &assembly, front).await?;
+    let Assembly { database, services, setup_token, server_lock, .. } = assembly;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
     metrics.also_collect(Box::new(EngineMetrics(services.engine.clone())));

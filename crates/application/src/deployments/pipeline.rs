@@ -61,7 +61,7 @@ pub struct PipelinePorts {
     pub planner: Arc<dyn BuildPlanner>,
     /// Builds and pulls images.
     pub images: Arc<dyn ImageBuilder>,
-    /// Limits the bytes of images; nobody does where it is absent.
+    /// Limits the bytes of images; without it they are unlimited.
     pub image_quota: Option<ImageQuota>,
     /// Runs the services of compose files.
     pub composer: Arc<dyn Composer>,

@@ -204,7 +204,7 @@ impl EngineInventory for Hosted {
         Ok(containers)
     }
 
-    /// The host keeps images by itself.
+    /// Images are up to the host.
     async fn images_of(&self, _: &Owner) -> Result<Vec<ImageSize>, StepError> {
         Ok(Vec::new())
     }

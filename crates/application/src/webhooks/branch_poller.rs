@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The ports of the branch poller.
-pub struct ComparisonPorts {
+pub struct BranchPollerPorts {
     /// Reads the applications that follow a branch.
     pub branches: Arc<dyn FollowedBranches>,
     /// Reads the deploy keys of private repositories.
@@ -63,7 +63,7 @@ const AT_ONCE: usize = 4;
 
 /// Compares branches with what was deployed, and deploys missed commits.
 pub struct BranchPoller {
-    ports: ComparisonPorts,
+    ports: BranchPollerPorts,
     vault: Vault,
     timings: BranchPollerTimings,
     context: ServiceContext,
@@ -85,7 +85,7 @@ type Troubled = HashSet<ApplicationId>;
 
 impl BranchPoller {
     /// Returns a poller over `ports`.
-    pub fn new(ports: ComparisonPorts, timings: BranchPollerTimings, context: ServiceContext) -> Self {
+    pub fn new(ports: BranchPollerPorts, timings: BranchPollerTimings, context: ServiceContext) -> Self {
         let vault = Vault::new(Arc::clone(&ports.secrets));
         Self { ports, vault, timings, context }
     }

@@ -22,7 +22,7 @@ use launchway_application::{
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
-    webhooks::{BranchPoller, BranchPollerTimings, ComparisonPorts},
+    webhooks::{BranchPoller, BranchPollerPorts, BranchPollerTimings},
     worker::{JobHandlers, Worker, WorkerTimings},
 };
 use launchway_domain::{
@@ -224,7 +224,7 @@ impl World {
 
     /// Returns a branch poller with an interval of a minute.
     pub(crate) fn comparison(self: &Arc<Self>) -> BranchPoller {
-        let ports = ComparisonPorts {
+        let ports = BranchPollerPorts {
             branches: Arc::clone(self) as _,
             deploy_keys: Arc::clone(self) as _,
             secrets: Arc::new(a_box()),

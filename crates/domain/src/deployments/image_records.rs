@@ -40,10 +40,9 @@ pub struct ImageRecord {
     pub image: ImageSize,
 }
 
-/// The records of the images of deployments. It writes nothing but its own table.
+/// The records of the images of deployments. It writes only its own table.
 ///
-/// Promises: an image that several deployments of an organization have counts once; however many record
-/// at once, a quota is not passed.
+/// An image that several deployments of an organization share counts once. Concurrent calls do not exceed a quota.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ImageRecords: Send + Sync {
@@ -53,7 +52,7 @@ pub trait ImageRecords: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn used(&self, scope: Scope) -> Result<u64, StoreError>;
 
-    /// Records the images of a deployment, in the place of those that it was recorded with.
+    /// Records the images of a deployment, and replaces its earlier records.
     ///
     /// # Errors
     /// [`StoreError::QuotaExceeded`] when `quota` has no room for those that the organization does not have
@@ -67,14 +66,14 @@ pub trait ImageRecords: Send + Sync {
         at: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Makes the records follow the engine, which had exactly `found` at some moment after `at`. What was
-    /// recorded since then stays, and what is of no known deployment is left out.
+    /// Replaces the records by the images that the engine had after `at`. Records that are newer than `at` stay, and
+    /// images of unknown deployments are ignored.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn synchronize(&self, found: Vec<ImageRecord>, at: Timestamp) -> Result<(), StoreError>;
 
-    /// Forgets the images of deployments.
+    /// Deletes the records of deployments.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].

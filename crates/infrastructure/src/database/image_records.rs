@@ -41,7 +41,7 @@ impl ImageRecords for Database {
     ) -> Result<(), StoreError> {
         let (organization, deployment) = (DbId::from(scope.id()), DbId::from(deployment));
         self.write(move |connection| {
-            // Who comes later on PostgreSQL waits, and counts what this one made.
+            // On PostgreSQL a concurrent transaction waits here, and then counts these images.
             hold_quotas(connection, organization)?;
             if owner_of(connection, deployment)?.is_none_or(|owner| owner.0 != organization.0) {
                 return Err(StoreError::Stale.into());
@@ -88,7 +88,7 @@ impl ImageRecords for Database {
             .collect();
         let missing: Vec<ImageRecord> =
             found.into_iter().filter(|record| !recorded.contains(&key(record))).collect();
-        // Nothing is different most of the time, and nobody has to wait for a transaction then.
+        // Usually nothing differs, and no transaction is needed.
         if gone.is_empty() && missing.is_empty() {
             return Ok(());
         }

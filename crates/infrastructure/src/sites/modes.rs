@@ -40,7 +40,7 @@ impl Readers {
 /// Lets the group read a file or enter a folder, and others nothing.
 pub(super) fn share(path: &Path) -> io::Result<()> {
     let owner = fs::symlink_metadata(path)?.permissions().mode() & 0o700;
-    // Nobody writes to what is published.
+    // Published files are never written to.
     fs::set_permissions(path, Permissions::from_mode(owner | ((owner >> 3) & 0o050))).map_err(|error| {
         let text = format!("cannot let the group read `{}`: {error}", path.display());
         io::Error::new(error.kind(), text)

@@ -140,7 +140,7 @@ async fn the_records_follow_the_engine(db: Database) {
     let (ada, of_ada) = deployments(&db, "ada").await;
     record(&db, &of_ada[0], &[image('a', 100)], 0).await.unwrap();
     record(&db, &of_ada[1], &[image('b', 20)], 0).await.unwrap();
-    // One was removed by hand, one is older than the records, and one is of nobody who is known.
+    // One was removed by hand, one is older than the records, and one belongs to an unknown deployment.
     let there = vec![
         found(of_ada[1].id, image('b', 20)),
         found(of_ada[2].id, image('c', 3)),

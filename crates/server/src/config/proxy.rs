@@ -41,9 +41,9 @@ pub(crate) struct ProxyConfig {
     pub(crate) access_log: bool,
     /// The time that requests to an old version get before its container is stopped.
     pub(crate) drain: Duration,
-    /// Its folder outside of the data directory, if it is run by somebody else than the server.
+    /// Its folder outside of the data directory, if the server does not run it.
     pub(crate) folder: Option<PathBuf>,
-    /// The user who may tell it routes beside its own user and root.
+    /// The user who may use the control socket, besides its own user and root.
     pub(crate) control_user: Option<u32>,
 }
 

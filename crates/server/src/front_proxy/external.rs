@@ -1,5 +1,5 @@
-//! A front proxy that somebody else runs, such as a unit with a user of its own. The server starts none there, and asks
-//! one of another version to replace itself.
+//! A front proxy that the server does not run, such as a systemd unit with a user of its own. The server never starts
+//! one there, and asks one of another version to replace itself.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -92,8 +92,8 @@ async fn wait_for_status(
     }
 }
 
-/// Ends a proxy that an earlier version ran in the data directory as the server's user: it has the address of the one
-/// that runs outside from now on. Without the folder of that one, nobody would take its place.
+/// Stops a proxy that an earlier version ran in the data directory as the server's user: it holds the address of the
+/// external one. Without the folder of the external one it keeps running, because none would replace it.
 pub(super) async fn end_previous(previous: &Path, folder: &Path) {
     if previous == folder || !folder.is_dir() {
         return;
