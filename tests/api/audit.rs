@@ -145,7 +145,7 @@ fn pages_are_stable_and_totals_right(server: TestServer) {
     let message = ada.get(&format!("{LOGS}?page=x&from=y&action=z")).failure(400, "validation_failed");
     assert_eq!(message.matches("; ").count(), 2, "{message}");
     let message = ada.get(&format!("{LOGS}?page=0&page_size=0")).failure(400, "validation_failed");
-    assert_eq!(message, "page_size must be at least 1, got 0; page must be at least 1, got 0");
+    assert_eq!(message, "page must be at least 1, got 0; page_size must be at least 1, got 0");
 }
 
 fn filters_narrow_the_trail(server: TestServer) {

@@ -266,7 +266,7 @@ fn expect_documented(server: &TestServer, admin: &Client, requests: &[Asked<'_>]
         compare(&document, schema, &answer.json(), pattern, &mut problems);
         assert!(problems.is_empty(), "{problems:#?}");
         // Rejected callers get the other documented form.
-        let failure = &responses["default"]["content"]["application/json"]["schema"];
+        let failure = &responses["503"]["content"]["application/json"]["schema"];
         compare(&document, failure, &server.client().get("/nothing").json(), pattern, &mut problems);
         assert!(problems.is_empty(), "{problems:#?}");
     }

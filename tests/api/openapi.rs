@@ -29,6 +29,24 @@ impl Documented {
         path
     }
 
+    /// Returns method and path.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    /// Returns whether the document has this status, and among its examples this error code.
+    pub(crate) fn declares(&self, status: u16, code: &str) -> bool {
+        let response = &self.operation["responses"][status.to_string()];
+        let examples = &response["content"]["application/json"]["examples"];
+        if status == 200 { !response.is_null() } else { !examples[code].is_null() }
+    }
+
+    /// Returns the schema that a reference leads to.
+    pub(crate) fn resolved<'a>(&self, document: &'a Value, schema: &'a Value) -> &'a Value {
+        let pointer = schema["$ref"].as_str().map(|reference| reference.trim_start_matches('#'));
+        pointer.map_or(schema, |pointer| document.pointer(pointer).unwrap())
+    }
+
     pub(crate) fn is_guarded(&self) -> bool {
         self.operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty())
     }
@@ -70,7 +88,7 @@ fn operations_have_names_of_their_own_and_words_for_people() {
         let summary = operation.operation["summary"].as_str().unwrap_or_default();
         assert!(!summary.is_empty(), "{} {}", operation.method, operation.path);
         let responses = operation.operation["responses"].as_object().unwrap();
-        assert!(responses.contains_key("200") && responses.contains_key("default"), "{}", operation.path);
+        assert!(responses.contains_key("200") && responses.contains_key("503"), "{}", operation.path);
     }
 }
 

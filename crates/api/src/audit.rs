@@ -3,25 +3,34 @@
 use std::collections::BTreeMap;
 
 use actix_web::web::Data;
-use launchway_domain::audit::{Entry, Filter};
+use launchway_domain::{
+    audit::{self, Entry, Filter},
+    auth::{Action, Permission, Resource},
+    clock::Timestamp,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
     Api,
     caller::Caller,
-    envelope::{Envelope, Reply, success},
+    endpoint::Endpoint,
+    envelope::{Reply, success},
     fields::SearchTerm,
-    pages::{PageSizes, Pagination},
+    input::input,
+    pages::{Paged, Pagination},
     query::Query,
-    routes::Routes,
     timestamp::Moment,
 };
 
-const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
+const READ: Permission = Permission::new(Resource::Audit, Action::Read);
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes.get("/api/v1/audit/logs", audit_logs);
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/api/v1/audit/logs", "audit_logs", audit_logs)
+            .summary("List the audit log of this organization, newest first")
+            .requires(READ),
+    ]
 }
 
 /// An entry of the audit log.
@@ -71,38 +80,29 @@ pub(crate) struct Activities {
     pagination: Pagination,
 }
 
-/// List the audit log of this organization, newest first
-#[utoipa::path(get, path = "/api/v1/audit/logs", tag = "audit", security(("bearer" = [])),
-    params(
-        ("page" = Option<i64>, Query, description = "Page number, from 1"),
-        ("page_size" = Option<i64>, Query, description = "Page size: default 10, at most 100; also `pageSize`"),
-        ("search" = Option<String>, Query, description = "Text in message, actor, resource or metadata"),
-        ("resource_type" = Option<String>, Query, description = "Such as `user`"),
-        ("action" = Option<String>, Query, description = "`create`, `update`, `delete` or `access`"),
-        ("actor" = Option<String>, Query, description = "A username, ignoring case"),
-        ("from" = Option<String>, Query, description = "Earliest time, inclusive"),
-        ("to" = Option<String>, Query, description = "Latest time, inclusive"),
-    ),
-    responses((status = 200, body = Envelope<Activities>)))]
-pub(crate) async fn audit_logs(api: Data<Api>, caller: Caller, query: Query) -> Reply<Activities> {
-    let mut query = query.read()?;
-    let page = PAGES.take(&mut query);
-    let search = query.optional::<SearchTerm>("search");
-    let resource = query.optional("resource_type");
-    let action = query.optional("action");
-    let actor = query.optional("actor");
-    let from = query.optional("from");
-    let to = query.optional("to");
-    query.finish_query()?;
-    let filter = Filter {
-        search: search?.map(Into::into),
-        resource: resource?,
-        action: action?,
-        actor: actor?,
-        from: from?,
-        to: to?,
-    };
-    let found = api.services.audit.list(&caller, &filter, page?).await?;
+input! {
+    struct ListActivities {
+        page: Paged<10, 100>,
+        /// Text in message, actor, resource or metadata
+        search: Option<SearchTerm>,
+        /// Only those about this type of resource
+        resource_type: Option<audit::Resource>,
+        /// Only those with this action
+        action: Option<audit::Action>,
+        /// A username, ignoring case
+        actor: Option<String>,
+        /// Earliest time, inclusive
+        from: Option<Timestamp>,
+        /// Latest time, inclusive
+        to: Option<Timestamp>,
+    }
+}
+
+async fn audit_logs(api: Data<Api>, caller: Caller, query: Query<ListActivities>) -> Reply<Activities> {
+    let ListActivities { page, search, resource_type, action, actor, from, to } = query.read()?;
+    let search = search.map(Into::into);
+    let filter = Filter { search, resource: resource_type, action, actor, from, to };
+    let found = api.services.audit.list(&caller, &filter, page.0).await?;
     let pagination = Pagination::from(&found);
     let activities = found.items.into_iter().map(Into::into).collect();
     Ok(success("Activities retrieved successfully", Activities { activities, pagination }))

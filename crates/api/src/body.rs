@@ -15,24 +15,11 @@ use std::marker::PhantomData;
 
 use crate::{
     Api,
+    endpoint::{Description, Part},
     error::{ApiError, Code},
     fields::Fields,
+    input::Input,
 };
-
-/// A request body with fields.
-pub(crate) trait Input: Sized {
-    /// Reads the fields; see [`Fields`] for the order of calls.
-    fn read(fields: Fields) -> Result<Self, ApiError>;
-}
-
-/// A request body without fields.
-pub(crate) struct NoFields;
-
-impl Input for NoFields {
-    fn read(fields: Fields) -> Result<Self, ApiError> {
-        fields.finish().map(|()| Self)
-    }
-}
 
 /// A body that has not been read yet.
 ///
@@ -61,6 +48,23 @@ impl<T> FromRequest for Body<T> {
             }
             None => Err(ApiError::internal("the API's state is not set up")),
         })
+    }
+}
+
+impl<T: Input> Part for Body<T> {
+    fn describe(description: &mut Description) {
+        let is_required = T::properties().into_iter().any(|field| field.is_required);
+        description.body(T::schema, is_required);
+        description.fails(&[
+            Code::InvalidJson,
+            Code::ValidationFailed,
+            Code::UnknownField,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+        ]);
+        if T::properties().into_iter().any(|field| field.schema["format"] == "uuid") {
+            description.fails(&[Code::InvalidId]);
+        }
     }
 }
 

@@ -14,7 +14,9 @@ use launchway_domain::{auth::Actor, ids::OrganizationId};
 use crate::{
     Api,
     client::origin,
+    endpoint::{Access, Description, Part},
     error::{ApiError, Code},
+    schema::text_in,
 };
 
 /// The authenticated caller. A handler that takes one is reached by authenticated requests only.
@@ -49,6 +51,27 @@ impl FromRequest for Caller {
     }
 }
 
+impl Part for Caller {
+    fn describe(description: &mut Description) {
+        description.access(Access::Token);
+        description.fails(&[Code::Unauthenticated, Code::Forbidden, Code::InvalidId]);
+        description.parameter(
+            "header",
+            "X-Organization-Id",
+            "The organization to act in; without it that of the oldest membership. An API token acts in its own",
+            false,
+            text_in("uuid"),
+        );
+    }
+}
+
+/// Takes a caller if there is one: the handler decides who needs to be authenticated.
+impl Part for Result<Caller, ApiError> {
+    fn describe(description: &mut Description) {
+        description.fails(&[Code::Unauthenticated, Code::Forbidden, Code::InvalidId]);
+    }
+}
+
 /// The caller of an operation that needs a session: API tokens may not manage tokens, passwords and second
 /// factors.
 pub(crate) struct SessionCaller(Caller);
@@ -72,6 +95,13 @@ impl FromRequest for SessionCaller {
             caller.session().map_err(Error::from)?;
             Ok(Self(caller))
         })
+    }
+}
+
+impl Part for SessionCaller {
+    fn describe(description: &mut Description) {
+        Caller::describe(description);
+        description.access(Access::Session);
     }
 }
 

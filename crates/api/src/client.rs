@@ -17,7 +17,12 @@ use actix_web::{
 use ipnet::IpNet;
 use launchway_domain::auth::{Client, Origin};
 
-use crate::{Api, error::ApiError, request_ids::RequestId};
+use crate::{
+    Api,
+    endpoint::{Description, Part},
+    error::ApiError,
+    request_ids::RequestId,
+};
 
 /// An extractor of the origin of a request.
 pub(crate) struct FromClient(pub(crate) Origin);
@@ -29,6 +34,10 @@ impl FromRequest for FromClient {
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         ready(Ok(Self(origin(request))))
     }
+}
+
+impl Part for FromClient {
+    fn describe(_description: &mut Description) {}
 }
 
 /// Returns the origin of `request`, and its id.

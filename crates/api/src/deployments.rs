@@ -3,11 +3,11 @@
 mod requests;
 mod views;
 
-use actix_web::{
-    HttpResponse,
-    web::{Data, Path},
+use actix_web::web::Data;
+use launchway_domain::{
+    auth::{Action, Permission, Resource},
+    ids::{ApplicationId, DeploymentId},
 };
-use launchway_domain::auth::{Action, Permission, Resource};
 
 pub(crate) use self::views::{DeploymentStatusView, DeploymentView};
 use self::{
@@ -18,37 +18,68 @@ use crate::{
     Api,
     body::Body,
     caller::Caller,
+    endpoint::Endpoint,
     envelope::{Envelope, Reply, success},
-    error::{ApiError, path_id},
-    idempotent::Idempotent,
-    pages::PageSizes,
-    query::Query,
-    routes::Routes,
+    error::{ApiError, Code},
+    idempotent::{Idempotent, Stored},
+    input::input,
+    pages::Paged,
+    query::{Path, Query},
 };
 
-const PAGES: PageSizes = PageSizes { default: 10, largest: 100 };
-
-/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
+const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
+const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes
-        .post("/api/v1/deploy/application/redeploy", redeploy_application)
-        .post("/api/v1/deploy/application/rollback", roll_back)
-        .post("/api/v1/deploy/application/cancel-deployment", cancel_deployment)
-        .get("/api/v1/deploy/application/deployments", list_deployments)
-        .get("/api/v1/deploy/application/deployments/{deployment_id}", deployment);
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/api/v1/deploy/application/redeploy", "redeploy_application", redeploy_application)
+            .summary("Deploy the current source of an application")
+            .requires(CREATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::post("/api/v1/deploy/application/rollback", "roll_back", roll_back)
+            .summary("Roll back to an earlier deployment")
+            .requires(CREATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::post(
+            "/api/v1/deploy/application/cancel-deployment",
+            "cancel_deployment",
+            cancel_deployment,
+        )
+        .summary("Cancel a deployment")
+        .requires(UPDATE)
+        .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::get("/api/v1/deploy/application/deployments", "list_deployments", list_deployments)
+            .summary("List the deployments of an application, newest first")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::get("/api/v1/deploy/application/deployments/{deployment_id}", "deployment", deployment)
+            .summary("Get a deployment with its application and newest log lines")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+    ]
 }
 
-/// Deploy the current source of an application
-#[utoipa::path(post, path = "/api/v1/deploy/application/redeploy", tag = "deployments", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
-    request_body = RedeployApplication, responses((status = 200, body = Envelope<DeploymentView>)))]
-pub(crate) async fn redeploy_application(
+input! {
+    struct ListDeployments {
+        /// Id of an application of this organization
+        id: ApplicationId,
+        page: Paged<10, 100>,
+    }
+}
+
+input! {
+    pub(crate) struct DeploymentPath {
+        /// Id of a deployment of this organization
+        pub(crate) deployment_id: DeploymentId,
+    }
+}
+
+async fn redeploy_application(
     api: Data<Api>,
     caller: Caller,
     body: Idempotent<RedeployApplication>,
-) -> Result<HttpResponse, ApiError> {
+) -> Result<Stored<Envelope<DeploymentView>>, ApiError> {
     let deployments = &api.services.deployments;
     let (RedeployApplication { id }, once) = body.read(&caller, CREATE).await?;
     once.answer(
@@ -61,15 +92,11 @@ pub(crate) async fn redeploy_application(
     .await
 }
 
-/// Roll back to an earlier deployment
-#[utoipa::path(post, path = "/api/v1/deploy/application/rollback", tag = "deployments", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
-    request_body = WhichDeployment, responses((status = 200, body = Envelope<DeploymentView>)))]
-pub(crate) async fn roll_back(
+async fn roll_back(
     api: Data<Api>,
     caller: Caller,
     body: Idempotent<WhichDeployment>,
-) -> Result<HttpResponse, ApiError> {
+) -> Result<Stored<Envelope<DeploymentView>>, ApiError> {
     let deployments = &api.services.deployments;
     let (WhichDeployment { id }, once) = body.read(&caller, CREATE).await?;
     once.answer(
@@ -82,11 +109,7 @@ pub(crate) async fn roll_back(
     .await
 }
 
-/// Cancel a deployment
-#[utoipa::path(post, path = "/api/v1/deploy/application/cancel-deployment", tag = "deployments",
-    security(("bearer" = [])),
-    request_body = WhichDeployment, responses((status = 200, body = Envelope<DeploymentView>)))]
-pub(crate) async fn cancel_deployment(
+async fn cancel_deployment(
     api: Data<Api>,
     caller: Caller,
     body: Body<WhichDeployment>,
@@ -96,30 +119,18 @@ pub(crate) async fn cancel_deployment(
     Ok(success("Deployment cancellation requested successfully", detail.into()))
 }
 
-/// List the deployments of an application, newest first
-#[utoipa::path(get, path = "/api/v1/deploy/application/deployments", tag = "deployments", security(("bearer" = [])),
-    params(
-        ("id" = String, Query, description = "Id of an application of this organization"),
-        ("page" = Option<i64>, Query, description = "Page number, from 1"),
-        ("page_size" = Option<i64>, Query, description = "Page size: default 10, at most 100; also `pageSize`"),
-    ),
-    responses((status = 200, body = Envelope<DeploymentsView>)))]
-pub(crate) async fn list_deployments(api: Data<Api>, caller: Caller, query: Query) -> Reply<DeploymentsView> {
-    let mut query = query.read()?;
-    let id = query.required_id("id");
-    let page = PAGES.take(&mut query);
-    query.finish_query()?;
-    let found = api.services.deployments.list(&caller, id?, page?).await?;
+async fn list_deployments(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<ListDeployments>,
+) -> Reply<DeploymentsView> {
+    let ListDeployments { id, page } = query.read()?;
+    let found = api.services.deployments.list(&caller, id, page.0).await?;
     Ok(success("Deployments retrieved successfully", found.into()))
 }
 
-/// Get a deployment with its application and newest log lines
-#[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}", tag = "deployments",
-    security(("bearer" = [])),
-    params(("deployment_id" = String, Path, description = "Id of a deployment of this organization")),
-    responses((status = 200, body = Envelope<DeploymentView>)))]
-pub(crate) async fn deployment(api: Data<Api>, caller: Caller, path: Path<String>) -> Reply<DeploymentView> {
-    let id = path_id("deployment_id", &path)?;
-    let detail = api.services.deployments.detail(&caller, id).await?;
+async fn deployment(api: Data<Api>, caller: Caller, path: Path<DeploymentPath>) -> Reply<DeploymentView> {
+    let DeploymentPath { deployment_id } = path.read()?;
+    let detail = api.services.deployments.detail(&caller, deployment_id).await?;
     Ok(success("Deployment retrieved successfully", detail.into()))
 }

@@ -8,9 +8,15 @@ use actix_web::{
     http::header::{CACHE_CONTROL, ContentType, HeaderValue, X_CONTENT_TYPE_OPTIONS},
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::{
+    endpoint::{Answer, Description},
+    error::{ApiError, Code},
+    fields::Problem,
+    schema::Schemas,
+};
 
 /// The result of a handler.
 pub(crate) type Reply<T> = Result<Success<T>, ApiError>;
@@ -19,53 +25,117 @@ pub(crate) type Reply<T> = Result<Success<T>, ApiError>;
 pub(crate) type Success<T> = Envelope<T>;
 
 /// The envelope of a success.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 pub(crate) struct Envelope<T> {
-    /// The payload of the response.
     data: T,
-    /// A sentence for users.
     message: &'static str,
-    /// Always `success`.
-    #[schema(example = "success")]
     status: &'static str,
 }
 
 /// The payload of a response without data: null.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 pub(crate) struct Nothing;
 
 /// The envelope of a success that has only a message, with the `error` field of a failure. Few operations
 /// use it.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 pub(crate) struct Done {
-    /// Always null.
-    #[schema(value_type = Option<Object>)]
     data: (),
-    /// A sentence for users.
-    #[schema(value_type = String)]
     message: Cow<'static, str>,
-    /// Always `success`.
-    #[schema(example = "success")]
     status: &'static str,
-    /// Always empty.
-    #[schema(example = "")]
     error: &'static str,
 }
 
 /// The envelope of a failure.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 pub(crate) struct ErrorEnvelope<'a> {
-    /// Always null.
-    #[schema(value_type = Option<Object>)]
     pub(crate) data: (),
-    /// A sentence for users.
     pub(crate) message: &'a str,
-    /// Always `error`.
-    #[schema(example = "error")]
     pub(crate) status: &'static str,
-    /// A stable code for programs.
-    #[schema(example = "not_found")]
     pub(crate) error: &'static str,
+    /// The problems of single fields.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) errors: &'a [Problem],
+}
+
+/// The payload of an envelope.
+pub(crate) trait Payload {
+    /// Adds the schema of its envelope, and returns a reference to it.
+    fn envelope(schemas: &mut Schemas) -> Value;
+}
+
+impl Payload for Nothing {
+    fn envelope(schemas: &mut Schemas) -> Value {
+        schemas.add("EmptyResponse", |_| envelope_of(json!({"type": "null"})))
+    }
+}
+
+impl<T: ToSchema> Payload for T {
+    fn envelope(schemas: &mut Schemas) -> Value {
+        let data = schemas.add_view::<T>();
+        let name = match data["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+            Some(name) => format!("{name}Response"),
+            None => return envelope_of(data),
+        };
+        schemas.add(&name, |_| envelope_of(data))
+    }
+}
+
+fn envelope_of(data: Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["data", "message", "status"],
+        "properties": {
+            "data": data,
+            "message": {"type": "string", "description": "A sentence for users."},
+            "status": {"type": "string", "enum": ["success"]},
+        },
+    })
+}
+
+impl<T: Payload> Answer for Envelope<T> {
+    fn describe(description: &mut Description) {
+        description.answer(T::envelope);
+    }
+}
+
+impl Answer for Done {
+    fn describe(description: &mut Description) {
+        description.answer(|schemas| {
+            schemas.add("MessageResponse", |_| {
+                let mut envelope = envelope_of(json!({"type": "null"}));
+                envelope["properties"]["error"] = json!({"type": "string", "enum": [""]});
+                envelope["required"] = json!(["data", "message", "status", "error"]);
+                envelope
+            })
+        });
+    }
+}
+
+/// Adds the schema of failures.
+pub(crate) fn add_error_schema(schemas: &mut Schemas) {
+    let problem = schemas.add_view::<Problem>();
+    schemas.add("Error", |_| {
+        json!({
+            "type": "object",
+            "required": ["data", "message", "status", "error"],
+            "properties": {
+                "data": {"type": "null"},
+                "message": {"type": "string", "description": "A sentence for users."},
+                "status": {"type": "string", "enum": ["error"]},
+                "error": {
+                    "type": "string",
+                    "enum": Code::ALL.iter().map(|code| code.name()).collect::<Vec<_>>(),
+                    "description": "A stable code for programs.",
+                },
+                "errors": {
+                    "type": "array",
+                    "items": problem,
+                    "description": "The problems of single fields, if there are any.",
+                },
+            },
+        })
+    });
 }
 
 /// Wraps the payload of a successful response.

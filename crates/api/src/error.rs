@@ -1,6 +1,6 @@
 //! The error codes of the API, and their HTTP statuses.
 //!
-//! **Invariant:** a code and its HTTP status are defined together in one place, `Code::row`.
+//! **Invariant:** a code and its HTTP status are defined together in one place, `codes!`.
 //!
 //! **Invariant:** the cause of a 500 or 503 is logged, and never part of a response.
 
@@ -14,68 +14,74 @@ use actix_web::{
     },
 };
 use launchway_application::Error;
-use launchway_domain::ids::InvalidId;
 
-use crate::envelope::{ErrorEnvelope, json};
+use crate::{
+    envelope::{ErrorEnvelope, json},
+    fields::Problem,
+};
 
-/// A stable error code for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Code {
-    InvalidJson,
-    ValidationFailed,
-    UnknownField,
-    InvalidId,
-    Unauthenticated,
-    InvalidCredentials,
-    InvalidSignature,
-    TwoFactorRequired,
-    Forbidden,
-    RegistrationClosed,
-    NotFound,
-    RouteNotFound,
-    MethodNotAllowed,
-    RequestTimeout,
-    Conflict,
-    PayloadTooLarge,
-    RateLimited,
-    Internal,
-    Unavailable,
-}
-
-impl Code {
-    /// Returns the name of a code, and its HTTP status.
-    fn row(self) -> (&'static str, StatusCode) {
-        // codes:begin
-        match self {
-            Self::InvalidJson => ("invalid_json", StatusCode::BAD_REQUEST),
-            Self::ValidationFailed => ("validation_failed", StatusCode::BAD_REQUEST),
-            Self::UnknownField => ("unknown_field", StatusCode::BAD_REQUEST),
-            Self::InvalidId => ("invalid_id", StatusCode::BAD_REQUEST),
-            Self::Unauthenticated => ("unauthenticated", StatusCode::UNAUTHORIZED),
-            Self::InvalidCredentials => ("invalid_credentials", StatusCode::UNAUTHORIZED),
-            Self::InvalidSignature => ("invalid_signature", StatusCode::UNAUTHORIZED),
-            Self::TwoFactorRequired => ("two_factor_required", StatusCode::UNAUTHORIZED),
-            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN),
-            Self::RegistrationClosed => ("registration_closed", StatusCode::FORBIDDEN),
-            Self::NotFound => ("not_found", StatusCode::NOT_FOUND),
-            Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND),
-            Self::MethodNotAllowed => ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED),
-            Self::RequestTimeout => ("request_timeout", StatusCode::REQUEST_TIMEOUT),
-            Self::Conflict => ("conflict", StatusCode::CONFLICT),
-            Self::PayloadTooLarge => ("payload_too_large", StatusCode::PAYLOAD_TOO_LARGE),
-            Self::RateLimited => ("rate_limited", StatusCode::TOO_MANY_REQUESTS),
-            Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR),
-            Self::Unavailable => ("unavailable", StatusCode::SERVICE_UNAVAILABLE),
+/// Defines the error codes: name, HTTP status, and an example of a message.
+macro_rules! codes {
+    ($($code:ident => $name:literal, $status:ident, $example:literal;)*) => {
+        /// A stable error code for programs.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Code {
+            $(#[doc = concat!("`", $name, "`.")] $code),*
         }
-        // codes:end
-    }
+
+        impl Code {
+            /// All codes, by status.
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$code),*];
+
+            /// Returns the name.
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$code => $name),* }
+            }
+
+            /// Returns the HTTP status.
+            pub(crate) fn status(self) -> StatusCode {
+                match self { $(Self::$code => StatusCode::$status),* }
+            }
+
+            /// Returns a message that a failure with this code may have.
+            pub(crate) fn example(self) -> &'static str {
+                match self { $(Self::$code => $example),* }
+            }
+        }
+    };
 }
+
+// codes:begin
+codes! {
+    InvalidJson => "invalid_json", BAD_REQUEST, "the body must be a JSON object";
+    ValidationFailed => "validation_failed", BAD_REQUEST, "name is required";
+    UnknownField => "unknown_field", BAD_REQUEST, "colour is not a field of this request";
+    InvalidId => "invalid_id", BAD_REQUEST, "id is not a UUID";
+    Unauthenticated => "unauthenticated", UNAUTHORIZED, "a valid bearer token is required";
+    InvalidCredentials => "invalid_credentials", UNAUTHORIZED, "the e-mail address or the password is wrong";
+    InvalidSignature => "invalid_signature", UNAUTHORIZED, "the signature is missing or wrong";
+    TwoFactorRequired => "two_factor_required", UNAUTHORIZED, "a code of the second factor is required";
+    Forbidden => "forbidden", FORBIDDEN, "this requires another permission";
+    RegistrationClosed => "registration_closed", FORBIDDEN, "the first administrator is registered already";
+    NotFound => "not_found", NOT_FOUND, "the application was not found";
+    RouteNotFound => "route_not_found", NOT_FOUND, "there is nothing at `/api/v2`; /docs lists what there is";
+    MethodNotAllowed => "method_not_allowed", METHOD_NOT_ALLOWED, "this path allows only GET, HEAD";
+    RequestTimeout => "request_timeout", REQUEST_TIMEOUT, "the body did not arrive within 30 seconds";
+    Conflict => "conflict", CONFLICT, "an application with this name exists already";
+    PayloadTooLarge => "payload_too_large", PAYLOAD_TOO_LARGE, "the body is larger than the 1048576 bytes that are read";
+    RateLimited => "rate_limited", TOO_MANY_REQUESTS, "too many requests; try again in 1 second";
+    Internal => "internal", INTERNAL_SERVER_ERROR, "internal error; find the cause in the server log by the x-request-id of this response";
+    Unavailable => "unavailable", SERVICE_UNAVAILABLE, "Launchway is stopping, too busy, or cannot reach its database; try again in a moment";
+}
+// codes:end
 
 /// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     code: Code,
     message: String,
+    /// The problems of single fields.
+    problems: Vec<Problem>,
     headers: Vec<(HeaderName, HeaderValue)>,
     /// The cause, which is logged and not sent to the client.
     cause: Option<Box<dyn StdError + Send + Sync>>,
@@ -83,7 +89,24 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), headers: Vec::new(), cause: None }
+        let message = message.into();
+        Self { code, message, problems: Vec::new(), headers: Vec::new(), cause: None }
+    }
+
+    /// Returns the error of invalid fields.
+    pub(crate) fn of_fields(code: Code, problems: Vec<Problem>) -> Self {
+        let message = problems.iter().map(Problem::message).collect::<Vec<_>>().join("; ");
+        Self { problems, ..Self::new(code, message) }
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Returns the body of the response.
+    pub(crate) fn envelope(&self) -> ErrorEnvelope<'_> {
+        let Self { code, message, problems, .. } = self;
+        ErrorEnvelope { data: (), message, status: "error", error: code.name(), errors: problems }
     }
 
     /// Returns the error for a known path with another method.
@@ -161,20 +184,14 @@ impl fmt::Display for ApiError {
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        self.code.row().1
+        self.code.status()
     }
 
     fn error_response(&self) -> HttpResponse {
-        let (error, status) = self.code.row();
-        let mut response = HttpResponse::build(status);
+        let mut response = HttpResponse::build(self.status_code());
         for header in &self.headers {
             response.insert_header(header.clone());
         }
-        json(response, &ErrorEnvelope { data: (), message: &self.message, status: "error", error })
+        json(response, &self.envelope())
     }
-}
-
-/// Parses an id of a path.
-pub(crate) fn path_id<T: std::str::FromStr<Err = InvalidId>>(name: &str, raw: &str) -> Result<T, ApiError> {
-    raw.parse().map_err(|refused: InvalidId| ApiError::new(Code::InvalidId, format!("{name} {refused}")))
 }

@@ -7,13 +7,20 @@ use utoipa::ToSchema;
 
 use crate::{
     Api,
-    envelope::{Envelope, Reply, success},
+    endpoint::Endpoint,
+    envelope::{Reply, success},
     error::ApiError,
-    routes::Routes,
 };
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes.get("/health", health).get("/api/v1/health", health).get("/ready", ready);
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/health", "health", health)
+            .summary("Check liveness"),
+        Endpoint::get("/api/v1/health", "api_health", health).summary("Check liveness, under the prefix of the API"),
+        Endpoint::get("/ready", "ready", ready)
+            .summary("Check readiness")
+            .about("503 while it stops, without its database, or while the disk of the database is full; `degraded` while the engine does not respond."),
+    ]
 }
 
 #[derive(Serialize, ToSchema)]
@@ -30,26 +37,11 @@ impl Health {
     const OK: Self = Self { status: "ok", reason: None };
 }
 
-/// Check liveness
-#[utoipa::path(get, path = "/health", tag = "operations", responses((status = 200, body = Envelope<Health>)))]
-pub(crate) async fn health() -> Reply<Health> {
+async fn health() -> Reply<Health> {
     Ok(success("Launchway is alive", Health::OK))
 }
 
-/// Check liveness, under the prefix of the API
-#[utoipa::path(get, path = "/api/v1/health", operation_id = "api_health", tag = "operations",
-    responses((status = 200, body = Envelope<Health>)))]
-#[expect(dead_code, reason = "documents the second path of the same handler")]
-pub(crate) async fn api_health() -> Reply<Health> {
-    health().await
-}
-
-/// Check readiness
-///
-/// 503 while it stops, without its database, or while the disk of the database is full; `degraded` while
-/// the engine does not respond.
-#[utoipa::path(get, path = "/ready", tag = "operations", responses((status = 200, body = Envelope<Health>)))]
-pub(crate) async fn ready(api: Data<Api>) -> Reply<Health> {
+async fn ready(api: Data<Api>) -> Reply<Health> {
     if api.is_stopping() {
         return Err(ApiError::unavailable("the server is stopping"));
     }

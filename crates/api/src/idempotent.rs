@@ -2,10 +2,13 @@
 
 use std::{
     future::{Ready, ready},
+    marker::PhantomData,
     time::Duration,
 };
 
-use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::header::HeaderValue};
+use actix_web::{
+    FromRequest, HttpRequest, HttpResponse, Responder, body::BoxBody, dev::Payload, http::header::HeaderValue,
+};
 use launchway_application::{Error, idempotency::PriorRequest};
 use launchway_domain::{
     auth::{Actor, Permission},
@@ -17,10 +20,13 @@ use uuid::Uuid;
 
 use crate::{
     Api,
-    body::{Body, Input},
+    body::Body,
     caller::Caller,
-    envelope::{done, json_bytes, success},
+    endpoint::{Answer, Description, Part},
+    envelope::{Done, Envelope, done, json_bytes, success},
     error::{ApiError, Code},
+    input::Input,
+    schema::text_like,
 };
 
 /// The number and the interval of polls for the response of a concurrent duplicate.
@@ -42,6 +48,38 @@ impl<T> FromRequest for Idempotent<T> {
         let name = request.headers().get("idempotency-key").cloned();
         let operation = format!("{} {}", request.method(), request.path());
         ready(body.map(|body| Self { body, name, operation }))
+    }
+}
+
+impl<T: Input> Part for Idempotent<T> {
+    fn describe(description: &mut Description) {
+        Body::<T>::describe(description);
+        description.fails(&[Code::Conflict]);
+        let about = "A repeated key returns the first response";
+        description.parameter(
+            "header",
+            "Idempotency-Key",
+            about,
+            false,
+            text_like("^[ -~]{1,255}$", "0b8c7f9a"),
+        );
+    }
+}
+
+/// The response of an idempotent request: an envelope, new or stored.
+pub(crate) struct Stored<E>(HttpResponse, PhantomData<E>);
+
+impl<E> Responder for Stored<E> {
+    type Body = BoxBody;
+
+    fn respond_to(self, _request: &HttpRequest) -> HttpResponse {
+        self.0
+    }
+}
+
+impl<E: Answer> Answer for Stored<E> {
+    fn describe(description: &mut Description) {
+        E::describe(description);
     }
 }
 
@@ -87,7 +125,7 @@ impl Once {
         make: impl AsyncFnOnce(Option<IdempotencyKey>) -> Result<T, Error>,
         again: impl AsyncFn(Uuid) -> Result<T, Error>,
         view: impl Fn(T) -> V,
-    ) -> Result<HttpResponse, ApiError> {
+    ) -> Result<Stored<Envelope<V>>, ApiError> {
         self.answer_in(api, make, again, |made| success(message, view(made))).await
     }
 
@@ -97,7 +135,7 @@ impl Once {
         api: &Api,
         message: &'static str,
         make: impl AsyncFnOnce(Option<IdempotencyKey>) -> Result<(), Error>,
-    ) -> Result<HttpResponse, ApiError> {
+    ) -> Result<Stored<Done>, ApiError> {
         self.answer_in(api, make, async |_| Ok(()), |()| done(message)).await
     }
 
@@ -107,13 +145,14 @@ impl Once {
         make: impl AsyncFnOnce(Option<IdempotencyKey>) -> Result<T, Error>,
         again: impl AsyncFn(Uuid) -> Result<T, Error>,
         envelope: impl Fn(T) -> E,
-    ) -> Result<HttpResponse, ApiError> {
+    ) -> Result<Stored<E>, ApiError> {
+        let respond = |body| Stored(json_bytes(HttpResponse::Ok(), body), PhantomData);
         let shown = |made: T| {
             let body = serde_json::to_vec(&envelope(made));
             body.map_err(|error| ApiError::internal(error.to_string()))
         };
         let Self { key, actor, permission, shows_current } = self;
-        let Some(key) = key else { return Ok(json_bytes(HttpResponse::Ok(), shown(make(None).await?)?)) };
+        let Some(key) = key else { return Ok(respond(shown(make(None).await?)?)) };
         let idempotency = &api.services.idempotency;
         let mut earlier = idempotency.earlier(&actor, permission, &key).await?;
         if earlier.is_none() {
@@ -133,7 +172,7 @@ impl Once {
                     if !shows_current {
                         idempotency.keep(&actor, &key, &body).await?;
                     }
-                    return Ok(json_bytes(HttpResponse::Ok(), body));
+                    return Ok(respond(body));
                 }
             }
         }
@@ -143,6 +182,6 @@ impl Once {
             Some(PriorRequest::CarriedOut(resource)) => shown(again(resource).await?)?,
             None => return Err(Error::Repeated.into()),
         };
-        Ok(json_bytes(HttpResponse::Ok(), body))
+        Ok(respond(body))
     }
 }

@@ -1,44 +1,65 @@
 //! Invitations to organizations.
 
-use actix_web::web::{Data, Path};
-use launchway_domain::{organizations::InvitationDetail, secret::Secret};
+use actix_web::web::Data;
+use launchway_domain::{
+    auth::{Action, Permission, Resource},
+    ids::InvitationId,
+    organizations::InvitationDetail,
+    secret::Secret,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
     Api,
-    body::{Body, Input, NoFields},
+    body::Body,
     caller::{Caller, SessionCaller},
-    envelope::{Envelope, Nothing, Reply, success},
-    error::{ApiError, path_id},
-    fields::Fields,
+    endpoint::Endpoint,
+    envelope::{Nothing, Reply, success},
+    error::Code,
+    input::{NoFields, input},
     organizations::{MembershipView, OrganizationView},
-    routes::Routes,
+    query::Path,
     timestamp::Moment,
     users::UserView,
 };
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes
-        .get("/api/v1/organizations/invitations", list_invitations)
-        .get("/api/v1/user/invitations", list_own_invitations)
-        .post("/api/v1/user/invitations/{id}/accept", accept_invitation)
-        .post("/api/v1/user/invitations/{id}/decline", decline_invitation);
+const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);
+
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/api/v1/organizations/invitations", "list_invitations", list_invitations)
+            .summary("List invitations of the organization")
+            .about("Those that can still be accepted, newest first.")
+            .requires(UPDATE),
+        Endpoint::get("/api/v1/user/invitations", "list_own_invitations", list_own_invitations)
+            .summary("List invitations of the caller")
+            .about("Those that can still be accepted, newest first."),
+        Endpoint::post("/api/v1/user/invitations/{id}/accept", "accept_invitation", accept_invitation)
+            .summary("Accept invitation")
+            .about(
+                "The caller is a member of the organization from then on. Needs a session, not an API token.",
+            )
+            .fails(&[Code::InvalidCredentials, Code::NotFound, Code::Conflict, Code::RateLimited]),
+        Endpoint::post("/api/v1/user/invitations/{id}/decline", "decline_invitation", decline_invitation)
+            .summary("Decline invitation")
+            .about("Needs a session, not an API token.")
+            .fails(&[Code::NotFound, Code::Conflict]),
+    ]
 }
 
-#[derive(ToSchema)]
-pub(crate) struct AcceptInvitation {
-    /// The token that the admin who invited you got. Required unless your e-mail address is verified.
-    #[schema(value_type = Option<String>)]
-    token: Option<Secret<String>>,
+input! {
+    pub(crate) struct AcceptInvitation {
+        /// The token that the admin who invited you got. Required unless your e-mail address is verified.
+        token: Option<Secret<String>>,
+    }
 }
 
-impl Input for AcceptInvitation {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let token = fields.optional("token");
-        fields.finish()?;
-        Ok(Self { token: token? })
+input! {
+    struct InvitationPath {
+        /// The invitation's id
+        id: InvitationId,
     }
 }
 
@@ -81,57 +102,34 @@ impl From<&InvitationDetail> for InvitationView {
     }
 }
 
-/// List invitations of the organization
-///
-/// Those that can still be accepted, newest first.
-#[utoipa::path(get, path = "/api/v1/organizations/invitations", tag = "organizations", security(("bearer" = [])),
-    responses((status = 200, body = Envelope<Vec<InvitationView>>)))]
-pub(crate) async fn list_invitations(api: Data<Api>, caller: Caller) -> Reply<Vec<InvitationView>> {
+async fn list_invitations(api: Data<Api>, caller: Caller) -> Reply<Vec<InvitationView>> {
     let found = api.services.organizations.invitations(&caller).await?;
     Ok(success("Invitations retrieved successfully", found.iter().map(InvitationView::from).collect()))
 }
 
-/// List invitations of the caller
-///
-/// Those that can still be accepted, newest first.
-#[utoipa::path(get, path = "/api/v1/user/invitations", tag = "users", security(("bearer" = [])),
-    responses((status = 200, body = Envelope<Vec<InvitationView>>)))]
-pub(crate) async fn list_own_invitations(api: Data<Api>, caller: Caller) -> Reply<Vec<InvitationView>> {
+async fn list_own_invitations(api: Data<Api>, caller: Caller) -> Reply<Vec<InvitationView>> {
     let found = api.services.organizations.invitations_of(&caller).await?;
     Ok(success("Invitations retrieved successfully", found.iter().map(InvitationView::from).collect()))
 }
 
-/// Accept invitation
-///
-/// The caller is a member of the organization from then on. Needs a session, not an API token.
-#[utoipa::path(post, path = "/api/v1/user/invitations/{id}/accept", tag = "users", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The invitation's id")),
-    request_body = AcceptInvitation, responses((status = 200, body = Envelope<MembershipView>)))]
-pub(crate) async fn accept_invitation(
+async fn accept_invitation(
     api: Data<Api>,
     caller: SessionCaller,
-    id: Path<String>,
+    path: Path<InvitationPath>,
     body: Body<AcceptInvitation>,
 ) -> Reply<MembershipView> {
     let AcceptInvitation { token } = body.read().await?;
-    let (organization, member) =
-        api.services.organizations.accept(&caller, path_id("id", &id)?, token).await?;
+    let (organization, member) = api.services.organizations.accept(&caller, path.read()?.id, token).await?;
     Ok(success("Invitation accepted successfully", MembershipView::whole(&organization, &member)))
 }
 
-/// Decline invitation
-///
-/// Needs a session, not an API token.
-#[utoipa::path(post, path = "/api/v1/user/invitations/{id}/decline", tag = "users", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The invitation's id")),
-    responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn decline_invitation(
+async fn decline_invitation(
     api: Data<Api>,
     caller: SessionCaller,
-    id: Path<String>,
+    path: Path<InvitationPath>,
     body: Body<NoFields>,
 ) -> Reply<Nothing> {
     body.read().await?;
-    api.services.organizations.decline(&caller, path_id("id", &id)?).await?;
+    api.services.organizations.decline(&caller, path.read()?.id).await?;
     Ok(success("Invitation declined successfully", Nothing))
 }

@@ -11,12 +11,14 @@ mod caller;
 mod client;
 mod deployments;
 mod docs;
+mod endpoint;
 mod envelope;
 mod error;
 mod extensions;
 mod fields;
 mod health;
 mod idempotent;
+mod input;
 mod invitations;
 mod logs;
 mod metrics;
@@ -30,16 +32,17 @@ mod repeated;
 mod request_ids;
 mod router;
 mod routes;
+mod schema;
 mod state;
 mod timestamp;
 mod users;
 mod webhooks;
 
 pub use self::{
+    endpoint::{Access, Operation},
     metrics::Metrics,
     middleware::middleware,
     openapi::document,
     router::{configure, operations},
-    routes::Operation,
     state::{Api, ApiOptions},
 };

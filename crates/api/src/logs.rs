@@ -3,15 +3,13 @@
 mod stream;
 mod views;
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    web::{Data, Path},
-};
+use actix_web::{HttpRequest, HttpResponse, web::Data};
 use launchway_application::logs::{LogPage, LogSubject};
 use launchway_domain::{
-    ids::DeploymentId,
-    logs::{LogFilter, LogLineId},
-    page::PageRequest,
+    auth::{Action, Permission, Resource},
+    clock::Timestamp,
+    ids::{ApplicationId, DeploymentId},
+    logs::{Level, LogFilter, LogLineId},
 };
 
 pub(crate) use self::views::LogView;
@@ -19,138 +17,125 @@ use self::views::{Embedding, LogEvent, LogsView};
 use crate::{
     Api,
     caller::Caller,
-    envelope::{Envelope, Reply, success},
-    error::{ApiError, path_id},
-    fields::{Fields, SearchTerm},
-    pages::PageSizes,
-    query::Query,
-    routes::Routes,
+    deployments::DeploymentPath,
+    endpoint::Endpoint,
+    envelope::{Reply, success},
+    error::{ApiError, Code},
+    fields::SearchTerm,
+    input::input,
+    pages::Paged,
+    query::{Path, Query},
+    schema::{Schemas, text_in},
 };
 
-const PAGES: PageSizes = PageSizes { default: 100, largest: 1000 };
+const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes
-        .get("/api/v1/deploy/application/logs/{application_id}", application_logs)
-        .get("/api/v1/deploy/application/deployments/{deployment_id}/logs", deployment_logs)
-        .get("/api/v1/deploy/application/deployments/{deployment_id}/logs/stream", stream_deployment_logs);
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/api/v1/deploy/application/logs/{application_id}", "application_logs", application_logs)
+            .summary("Get the log of an application, newest first, or oldest first with `after`")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::get("/api/v1/deploy/application/deployments/{deployment_id}/logs", "deployment_logs", deployment_logs)
+            .summary("Get the log of a deployment, newest first, or oldest first with `after`")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::get("/api/v1/deploy/application/deployments/{deployment_id}/logs/stream", "stream_deployment_logs", stream_deployment_logs)
+            .summary("Follow the log of a deployment as server-sent events")
+            .header("Last-Event-ID", "Id of the last line that was received", text_in("uuid"))
+            .responds("text/event-stream", Schemas::add_view::<LogEvent>)
+            .about("Each event is a line with its id; `Last-Event-ID` continues after it. When the deployment has finished and is not live, an event `end` follows and the stream closes.")
+            .requires(READ)
+            .fails(&[Code::NotFound, Code::RateLimited]),
+    ]
 }
 
-/// Get the log of an application, newest first, or oldest first with `after`
-#[utoipa::path(get, path = "/api/v1/deploy/application/logs/{application_id}", tag = "logs",
-    security(("bearer" = [])),
-    params(
-        ("application_id" = String, Path, description = "Id of an application of this organization"),
-        ("page" = Option<i64>, Query, description = "Page number, from 1"),
-        ("page_size" = Option<i64>, Query, description = "Page size: default 100, at most 1,000; also `pageSize`"),
-        ("search_term" = Option<String>, Query, description = "Text in the line, ignoring case"),
-        ("level" = Option<String>, Query, description = "`info`, `warn`, `error`, `build` or `runtime`"),
-        ("start_time" = Option<String>, Query, description = "Earliest time, inclusive"),
-        ("end_time" = Option<String>, Query, description = "Latest time, inclusive"),
-        ("deployment_id" = Option<String>, Query, description = "Id of a deployment"),
-        ("after" = Option<String>, Query, description = "Id of a line: returns only later lines, oldest first"),
-        ("embed" = Option<String>, Query, description = "`none` omits the embedded application and deployment"),
-    ),
-    responses((status = 200, body = Envelope<LogsView>)))]
-pub(crate) async fn application_logs(
+input! {
+    struct ApplicationPath {
+        /// Id of an application of this organization
+        application_id: ApplicationId,
+    }
+}
+
+input! {
+    struct LogsQuery {
+        page: Paged<100, 1000>,
+        /// Text in the line, ignoring case
+        search_term: Option<SearchTerm>,
+        /// Only lines of this level
+        level: Option<Level>,
+        /// Earliest time, inclusive
+        start_time: Option<Timestamp>,
+        /// Latest time, inclusive
+        end_time: Option<Timestamp>,
+        /// Id of a line: returns only later lines, oldest first
+        after: Option<LogLineId>,
+        /// `none` omits the embedded application and deployment
+        embed: Option<Embedding>,
+    }
+}
+
+input! {
+    struct ApplicationLogsQuery {
+        lines: LogsQuery,
+        /// Only lines of this deployment
+        deployment_id: Option<DeploymentId>,
+    }
+}
+
+async fn application_logs(
     api: Data<Api>,
     caller: Caller,
-    path: Path<String>,
-    query: Query,
+    path: Path<ApplicationPath>,
+    query: Query<ApplicationLogsQuery>,
 ) -> Reply<LogsView> {
-    let subject = LogSubject::Application(path_id("application_id", &path)?);
-    read_logs(&api, &caller, subject, &query).await
+    let subject = LogSubject::Application(path.read()?.application_id);
+    let ApplicationLogsQuery { lines, deployment_id } = query.read()?;
+    read_logs(&api, &caller, subject, lines, deployment_id).await
 }
 
-/// Get the log of a deployment, newest first, or oldest first with `after`
-#[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}/logs", tag = "logs",
-    security(("bearer" = [])),
-    params(
-        ("deployment_id" = String, Path, description = "Id of a deployment of this organization"),
-        ("page" = Option<i64>, Query, description = "Page number, from 1"),
-        ("page_size" = Option<i64>, Query, description = "Page size: default 100, at most 1,000; also `pageSize`"),
-        ("search_term" = Option<String>, Query, description = "Text in the line, ignoring case"),
-        ("level" = Option<String>, Query, description = "`info`, `warn`, `error`, `build` or `runtime`"),
-        ("start_time" = Option<String>, Query, description = "Earliest time, inclusive"),
-        ("end_time" = Option<String>, Query, description = "Latest time, inclusive"),
-        ("after" = Option<String>, Query, description = "Id of a line: returns only later lines, oldest first"),
-        ("embed" = Option<String>, Query, description = "`none` omits the embedded application and deployment"),
-    ),
-    responses((status = 200, body = Envelope<LogsView>)))]
-pub(crate) async fn deployment_logs(
+async fn deployment_logs(
     api: Data<Api>,
     caller: Caller,
-    path: Path<String>,
-    query: Query,
+    path: Path<DeploymentPath>,
+    query: Query<LogsQuery>,
 ) -> Reply<LogsView> {
-    let subject = LogSubject::Deployment(path_id("deployment_id", &path)?);
-    read_logs(&api, &caller, subject, &query).await
+    let subject = LogSubject::Deployment(path.read()?.deployment_id);
+    read_logs(&api, &caller, subject, query.read()?, None).await
 }
 
-/// Follow the log of a deployment as server-sent events
-///
-/// Each event is a line with its id; `Last-Event-ID` continues after it. When the deployment has finished
-/// and is not live, an event `end` follows and the stream closes.
-#[utoipa::path(get, path = "/api/v1/deploy/application/deployments/{deployment_id}/logs/stream", tag = "logs",
-    security(("bearer" = [])),
-    params(
-        ("deployment_id" = String, Path, description = "Id of a deployment of this organization"),
-        ("Last-Event-ID" = Option<String>, Header, description = "Id of the last line that was received"),
-    ),
-    responses((status = 200, content_type = "text/event-stream", body = LogEvent)))]
-pub(crate) async fn stream_deployment_logs(
+async fn stream_deployment_logs(
     api: Data<Api>,
     caller: Caller,
-    path: Path<String>,
+    path: Path<DeploymentPath>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let id: DeploymentId = path_id("deployment_id", &path)?;
-    let seen = match request.headers().get("last-event-id") {
-        Some(seen) => Some(path_id("Last-Event-ID", seen.to_str().unwrap_or_default())?),
-        None => None,
-    };
+    let id = path.read()?.deployment_id;
+    let seen = request.headers().get("last-event-id").map(|seen| {
+        let seen = seen.to_str().unwrap_or_default();
+        seen.parse::<LogLineId>()
+            .map_err(|refused| ApiError::new(Code::InvalidId, format!("Last-Event-ID {refused}")))
+    });
+    let seen = seen.transpose()?;
     let log = api.services.logs.open(&caller, LogSubject::Deployment(id), LogFilter::default()).await?;
     stream::follow(api, caller, log, seen, request).await
 }
 
-async fn read_logs(api: &Api, caller: &Caller, subject: LogSubject, query: &Query) -> Reply<LogsView> {
-    let Question { filter, after, page, embedding } = Question::read(query)?;
+async fn read_logs(
+    api: &Api,
+    caller: &Caller,
+    subject: LogSubject,
+    query: LogsQuery,
+    deployment: Option<DeploymentId>,
+) -> Reply<LogsView> {
+    let LogsQuery { page, search_term, level, start_time, end_time, after, embed } = query;
+    let search = search_term.map(Into::into);
+    let filter = LogFilter { search, level, from: start_time, to: end_time, deployment };
     let logs = &api.services.logs;
     let log = logs.open(caller, subject, filter).await?;
     let found: LogPage = match after {
-        Some(after) => logs.after(caller, log, Some(after), page).await?,
-        None => logs.page(caller, log, page).await?,
+        Some(after) => logs.after(caller, log, Some(after), page.0).await?,
+        None => logs.page(caller, log, page.0).await?,
     };
-    Ok(success("Logs retrieved successfully", LogsView::new(found, embedding)?))
-}
-
-/// The query of a log.
-struct Question {
-    filter: LogFilter,
-    after: Option<LogLineId>,
-    page: PageRequest,
-    embedding: Embedding,
-}
-
-impl Question {
-    fn read(query: &Query) -> Result<Self, ApiError> {
-        let mut query: Fields = query.read()?;
-        let page = PAGES.take(&mut query);
-        let search = query.optional::<SearchTerm>("search_term");
-        let level = query.optional("level");
-        let from = query.optional("start_time");
-        let to = query.optional("end_time");
-        let deployment = query.id("deployment_id");
-        let after = query.id("after");
-        let embedding = query.optional("embed");
-        query.finish_query()?;
-        let filter = LogFilter {
-            search: search?.map(Into::into),
-            level: level?,
-            from: from?,
-            to: to?,
-            deployment: deployment?,
-        };
-        Ok(Self { filter, after: after?, page: page?, embedding: embedding?.unwrap_or_default() })
-    }
+    Ok(success("Logs retrieved successfully", LogsView::new(found, embed.unwrap_or_default())?))
 }

@@ -15,10 +15,16 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{Api, caller::Caller, client::is_local, error::ApiError, routes::Routes};
+use crate::{Api, caller::Caller, client::is_local, endpoint::Endpoint, error::ApiError};
+use serde_json::json;
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes.get("/metrics", metrics);
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/metrics", "metrics", metrics)
+            .summary("Get the metrics in the format of Prometheus")
+            .responds("application/openmetrics-text", |_| json!({"type": "string"}))
+            .about("For callers on the server's own machine, for a session of an administrator of the installation, and for an API token of theirs with the permission `metrics:read`."),
+    ]
 }
 
 /// The metrics of the server.
@@ -79,13 +85,7 @@ impl Metrics {
     }
 }
 
-/// Get the metrics in the format of Prometheus
-///
-/// For callers on the server's own machine, for a session of an administrator of the installation, and for
-/// an API token of theirs with the permission `metrics:read`.
-#[utoipa::path(get, path = "/metrics", tag = "operations",
-    responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
-pub(crate) async fn metrics(
+async fn metrics(
     api: Data<Api>,
     request: HttpRequest,
     caller: Result<Caller, ApiError>,

@@ -20,7 +20,7 @@ use crate::{
     Api,
     error::{ApiError, Code},
     request_ids::{REQUEST_ID, RequestId},
-    routes::Pattern,
+    routes::Mounted,
 };
 
 /// Assigns the request id, rejects foreign origins, catches panics, counts requests, and logs failures.
@@ -60,8 +60,14 @@ pub async fn middleware<B: MessageBody + 'static>(
 
     response.headers_mut().insert(REQUEST_ID, id.into());
     let status = response.status().as_u16();
-    let pattern = response.request().app_data::<Pattern>().map(|pattern| pattern.0);
-    api.metrics.count(method, pattern, status, began.elapsed());
+    let mounted = response.request().app_data::<Mounted>();
+    api.metrics.count(method, mounted.map(|mounted| mounted.path), status, began.elapsed());
+    #[cfg(debug_assertions)]
+    if let Some(undeclared) = undeclared_error(&response) {
+        span.in_scope(|| tracing::error!("{undeclared}"));
+        let failure = ApiError::internal(undeclared).error_response();
+        return Ok(response.into_response(failure).map_into_right_body());
+    }
     if let Some(cause) = cause_of(&response) {
         span.in_scope(|| {
             if status == 503 {
@@ -72,6 +78,16 @@ pub async fn middleware<B: MessageBody + 'static>(
         });
     }
     Ok(response)
+}
+
+/// Returns a sentence about an error code that the endpoint does not declare.
+#[cfg(debug_assertions)]
+fn undeclared_error<B>(response: &ServiceResponse<B>) -> Option<String> {
+    let code = response.response().error()?.as_error::<ApiError>()?.code();
+    let (request, mounted) = (response.request(), response.request().app_data::<Mounted>()?);
+    let is_declared = code == Code::MethodNotAllowed || mounted.declares(request.method(), code);
+    (!is_declared)
+        .then(|| format!("{} {} does not declare `{}`", request.method(), mounted.path, code.name()))
 }
 
 /// Returns the name of a method. Unknown ones share a name, so that clients cannot create any number of

@@ -3,13 +3,11 @@
 mod requests;
 mod views;
 
-use actix_web::{
-    HttpResponse,
-    web::{Data, Path},
-};
+use actix_web::web::Data;
 use launchway_domain::{
     auth::{Action, Permission, Resource},
-    notifications::{DeliveryFilter, WebhookKind},
+    ids::DeliveryId,
+    notifications::{ChannelKind, DeliveryFilter, DeliveryState, WebhookKind},
 };
 
 use self::{
@@ -18,76 +16,127 @@ use self::{
 };
 use crate::{
     Api,
-    body::{Body, NoFields},
+    body::Body,
     caller::Caller,
+    endpoint::Endpoint,
     envelope::{Done, Envelope, Nothing, Reply, done, success},
-    error::{ApiError, Code, path_id},
-    idempotent::Idempotent,
-    pages::PageSizes,
-    query::Query,
-    routes::Routes,
+    error::{ApiError, Code},
+    idempotent::{Idempotent, Stored},
+    input::{NoFields, input},
+    pages::Paged,
+    query::{Path, Query},
 };
 
-/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Notification, Action::Create);
+const READ: Permission = Permission::new(Resource::Notification, Action::Read);
+const UPDATE: Permission = Permission::new(Resource::Notification, Action::Update);
+const DELETE: Permission = Permission::new(Resource::Notification, Action::Delete);
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes
-        .post("/api/v1/notification/webhook", create_webhook)
-        .post("/api/v1/api/v1/notification/webhook", create_webhook_by_doubled_prefix)
-        .put("/api/v1/notification/webhook", update_webhook)
-        .get("/api/v1/notification/webhook/{type}", webhook)
-        .delete("/api/v1/notification/webhook/{type}", delete_webhook)
-        .post("/api/v1/notification/webhook/generic/secret", rotate_signing_secret)
-        .get("/api/v1/notification/smtp", smtp)
-        .post("/api/v1/notification/smtp", create_smtp)
-        .put("/api/v1/notification/smtp", update_smtp)
-        .delete("/api/v1/notification/smtp", delete_smtp)
-        .delete("/api/v1/api/v1/notification/smtp", delete_smtp_by_doubled_prefix)
-        .post("/api/v1/notification/test", try_channel)
-        .get("/api/v1/notification/deliveries", list_deliveries)
-        .post("/api/v1/notification/deliveries/{delivery_id}/replay", replay_delivery);
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        create_webhook_at("/api/v1/notification/webhook", "create_webhook"),
+        create_webhook_at("/api/v1/api/v1/notification/webhook", "create_webhook_by_doubled_prefix").deprecated(),
+        Endpoint::put("/api/v1/notification/webhook", "update_webhook", update_webhook)
+            .summary("Update a webhook channel")
+            .about("A disabled channel gets no more messages, and its pending deliveries are given up.")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::get("/api/v1/notification/webhook/{type}", "webhook", webhook)
+            .summary("Get a webhook channel")
+            .about("The URL is shown in full only to callers who may change it.")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::delete("/api/v1/notification/webhook/{type}", "delete_webhook", delete_webhook)
+            .summary("Delete a webhook channel")
+            .requires(DELETE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::post("/api/v1/notification/webhook/generic/secret", "rotate_signing_secret", rotate_signing_secret)
+            .summary("Rotate the signing secret of the generic webhook channel")
+            .about("Signatures follow Standard Webhooks. The previous secret signs for 24 hours too.")
+            .requires(UPDATE)
+            .fails(&[Code::NotFound, Code::Conflict]),
+        Endpoint::get("/api/v1/notification/smtp", "smtp", smtp)
+            .summary("Get the mail server of this organization")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::post("/api/v1/notification/smtp", "create_smtp", create_smtp)
+            .summary("Configure the mail server of this organization")
+            .about("Mail goes to the addresses in `to`, or to the organization's admins. Unencrypted connections are possible only to addresses that the operator allows.")
+            .requires(CREATE)
+            .fails(&[Code::Conflict]),
+        Endpoint::put("/api/v1/notification/smtp", "update_smtp", update_smtp)
+            .summary("Update the mail server")
+            .about("Absent fields keep their values.")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        delete_smtp_at("/api/v1/notification/smtp", "delete_smtp"),
+        delete_smtp_at("/api/v1/api/v1/notification/smtp", "delete_smtp_by_doubled_prefix").deprecated(),
+        Endpoint::post("/api/v1/notification/test", "try_channel", try_channel)
+            .summary("Send a test message")
+            .about("Works with a disabled channel too. It is not retried.")
+            .requires(UPDATE)
+            .fails(&[Code::NotFound, Code::Conflict, Code::RateLimited]),
+        Endpoint::get("/api/v1/notification/deliveries", "list_deliveries", list_deliveries)
+            .summary("List the deliveries of this organization, newest first")
+            .requires(READ),
+        Endpoint::post("/api/v1/notification/deliveries/{delivery_id}/replay", "replay_delivery", replay_delivery)
+            .summary("Retry a dead delivery")
+            .requires(UPDATE)
+            .fails(&[Code::NotFound, Code::Conflict]),
+    ]
 }
 
-const PAGES: PageSizes = PageSizes { default: 20, largest: 100 };
+fn create_webhook_at(path: &'static str, id: &'static str) -> Endpoint {
+    Endpoint::post(path, id, create_webhook)
+            .summary("Create a webhook channel")
+            .about("One for each organization and type. URLs with private or loopback addresses are rejected unless the operator allows them.")
+            .requires(CREATE)
+            .fails(&[Code::Conflict])
+}
 
-/// Create a webhook channel
-///
-/// One for each organization and type. URLs with private or loopback addresses are rejected unless the
-/// operator allows them.
-#[utoipa::path(post, path = "/api/v1/notification/webhook", tag = "notifications", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
-    request_body = CreateWebhook, responses((status = 200, body = Done)))]
-pub(crate) async fn create_webhook(
+fn delete_smtp_at(path: &'static str, id: &'static str) -> Endpoint {
+    Endpoint::delete(path, id, delete_smtp)
+        .summary("Delete the mail server")
+        .requires(DELETE)
+        .fails(&[Code::Conflict, Code::NotFound])
+}
+
+input! {
+    struct WebhookPath {
+        /// The type of the channel
+        kind as "type": WebhookKind,
+    }
+}
+
+input! {
+    struct ListDeliveries {
+        /// Only those in this state
+        state: Option<DeliveryState>,
+        /// Only those of this channel
+        channel: Option<ChannelKind>,
+        page: Paged<20, 100>,
+    }
+}
+
+input! {
+    struct DeliveryPath {
+        /// Id of a dead delivery
+        delivery_id: DeliveryId,
+    }
+}
+
+async fn create_webhook(
     api: Data<Api>,
     caller: Caller,
     body: Idempotent<CreateWebhook>,
-) -> Result<HttpResponse, ApiError> {
+) -> Result<Stored<Done>, ApiError> {
     let (wish, once) = body.read(&caller, CREATE).await?;
     let notifications = &api.services.notifications;
     let make = async |key| notifications.create_webhook(&caller, wish.into(), key).await;
     once.answer_done(&api, "Webhook config created successfully", make).await
 }
 
-/// Create a webhook channel, as by `/api/v1/notification/webhook`
-#[utoipa::path(post, path = "/api/v1/api/v1/notification/webhook", tag = "notifications",
-    security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
-    request_body = CreateWebhook, responses((status = 200, body = Done)))]
-pub(crate) async fn create_webhook_by_doubled_prefix(
-    api: Data<Api>,
-    caller: Caller,
-    body: Idempotent<CreateWebhook>,
-) -> Result<HttpResponse, ApiError> {
-    create_webhook(api, caller, body).await
-}
-
-/// Update a webhook channel
-///
-/// A disabled channel gets no more messages, and its pending deliveries are given up.
-#[utoipa::path(put, path = "/api/v1/notification/webhook", tag = "notifications", security(("bearer" = [])),
-    request_body = UpdateWebhook, responses((status = 200, body = Envelope<WebhookConfigView>)))]
-pub(crate) async fn update_webhook(
+async fn update_webhook(
     api: Data<Api>,
     caller: Caller,
     body: Body<UpdateWebhook>,
@@ -97,32 +146,17 @@ pub(crate) async fn update_webhook(
     Ok(success("Webhook config updated successfully", shown.into()))
 }
 
-/// Get a webhook channel
-///
-/// The URL is shown in full only to callers who may change it.
-#[utoipa::path(get, path = "/api/v1/notification/webhook/{type}", tag = "notifications",
-    security(("bearer" = [])), params(("type" = String, Path, description = "`slack`, `discord` or `generic`")),
-    responses((status = 200, body = Envelope<WebhookConfigView>)))]
-pub(crate) async fn webhook(api: Data<Api>, caller: Caller, path: Path<String>) -> Reply<WebhookConfigView> {
-    let shown = api.services.notifications.webhook(&caller, kind_in(&path)?).await?;
+async fn webhook(api: Data<Api>, caller: Caller, path: Path<WebhookPath>) -> Reply<WebhookConfigView> {
+    let shown = api.services.notifications.webhook(&caller, path.read()?.kind).await?;
     Ok(success("Webhook config retrieved successfully", shown.into()))
 }
 
-/// Delete a webhook channel
-#[utoipa::path(delete, path = "/api/v1/notification/webhook/{type}", tag = "notifications",
-    security(("bearer" = [])), params(("type" = String, Path, description = "`slack`, `discord` or `generic`")),
-    responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn delete_webhook(api: Data<Api>, caller: Caller, path: Path<String>) -> Reply<Nothing> {
-    api.services.notifications.delete_webhook(&caller, kind_in(&path)?).await?;
+async fn delete_webhook(api: Data<Api>, caller: Caller, path: Path<WebhookPath>) -> Reply<Nothing> {
+    api.services.notifications.delete_webhook(&caller, path.read()?.kind).await?;
     Ok(success("Webhook config deleted successfully", Nothing))
 }
 
-/// Rotate the signing secret of the generic webhook channel
-///
-/// Signatures follow Standard Webhooks. The previous secret signs for 24 hours too.
-#[utoipa::path(post, path = "/api/v1/notification/webhook/generic/secret", tag = "notifications",
-    security(("bearer" = [])), responses((status = 200, body = Envelope<SigningSecretView>)))]
-pub(crate) async fn rotate_signing_secret(
+async fn rotate_signing_secret(
     api: Data<Api>,
     caller: Caller,
     body: Body<NoFields>,
@@ -132,26 +166,16 @@ pub(crate) async fn rotate_signing_secret(
     Ok(success("Signing secret replaced successfully", SigningSecretView { secret }))
 }
 
-/// Get the mail server of this organization
-#[utoipa::path(get, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
-    responses((status = 200, body = Envelope<SmtpConfigView>)))]
-pub(crate) async fn smtp(api: Data<Api>, caller: Caller) -> Reply<SmtpConfigView> {
+async fn smtp(api: Data<Api>, caller: Caller) -> Reply<SmtpConfigView> {
     let config = api.services.notifications.smtp(&caller).await?;
     Ok(success("SMTP configuration retrieved successfully", config.into()))
 }
 
-/// Configure the mail server of this organization
-///
-/// Mail goes to the addresses in `to`, or to the organization's admins. Unencrypted connections are
-/// possible only to addresses that the operator allows.
-#[utoipa::path(post, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
-    request_body = CreateSmtp, responses((status = 200, body = Envelope<SmtpConfigView>)))]
-pub(crate) async fn create_smtp(
+async fn create_smtp(
     api: Data<Api>,
     caller: Caller,
     body: Idempotent<CreateSmtp>,
-) -> Result<HttpResponse, ApiError> {
+) -> Result<Stored<Envelope<SmtpConfigView>>, ApiError> {
     let notifications = &api.services.notifications;
     let (wish, once) = body.read(&caller, CREATE).await?;
     once.answer(
@@ -164,59 +188,25 @@ pub(crate) async fn create_smtp(
     .await
 }
 
-/// Update the mail server
-///
-/// Absent fields keep their values.
-#[utoipa::path(put, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
-    request_body = UpdateSmtp, responses((status = 200, body = Envelope<SmtpConfigView>)))]
-pub(crate) async fn update_smtp(
-    api: Data<Api>,
-    caller: Caller,
-    body: Body<UpdateSmtp>,
-) -> Reply<SmtpConfigView> {
+async fn update_smtp(api: Data<Api>, caller: Caller, body: Body<UpdateSmtp>) -> Reply<SmtpConfigView> {
     let change = body.read().await?.into();
     let config = api.services.notifications.update_smtp(&caller, change).await?;
     Ok(success("SMTP configuration updated successfully", config.into()))
 }
 
-/// Delete the mail server
-#[utoipa::path(delete, path = "/api/v1/notification/smtp", tag = "notifications", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Id of the configuration; default: the only one")),
-    request_body = Option<DeleteSmtp>, responses((status = 200, body = Done)))]
-pub(crate) async fn delete_smtp(
+async fn delete_smtp(
     api: Data<Api>,
     caller: Caller,
-    query: Query,
+    query: Query<DeleteSmtp>,
     body: Body<DeleteSmtp>,
 ) -> Result<Done, ApiError> {
-    let mut query = query.read()?;
-    let in_query = query.id("id");
-    query.finish_query()?;
-    let id = body.read().await?.id.or(in_query?);
+    let in_query = query.read()?.id;
+    let id = body.read().await?.id.or(in_query);
     api.services.notifications.delete_smtp(&caller, id).await?;
     Ok(done("SMTP configuration deleted successfully"))
 }
 
-/// Delete the mail server, as by `/api/v1/notification/smtp`
-#[utoipa::path(delete, path = "/api/v1/api/v1/notification/smtp", tag = "notifications",
-    security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Id of the configuration; default: the only one")),
-    request_body = Option<DeleteSmtp>, responses((status = 200, body = Done)))]
-pub(crate) async fn delete_smtp_by_doubled_prefix(
-    api: Data<Api>,
-    caller: Caller,
-    query: Query,
-    body: Body<DeleteSmtp>,
-) -> Result<Done, ApiError> {
-    delete_smtp(api, caller, query, body).await
-}
-
-/// Send a test message
-///
-/// Works with a disabled channel too. It is not retried.
-#[utoipa::path(post, path = "/api/v1/notification/test", tag = "notifications", security(("bearer" = [])),
-    request_body = TryChannel, responses((status = 200, body = Envelope<TriedView>)))]
-pub(crate) async fn try_channel(api: Data<Api>, caller: Caller, body: Body<TryChannel>) -> Reply<TriedView> {
+async fn try_channel(api: Data<Api>, caller: Caller, body: Body<TryChannel>) -> Reply<TriedView> {
     let TryChannel { channel } = body.read().await?;
     let tried = api.services.notifications.try_channel(&caller, channel).await?;
     let message = match tried.delivered {
@@ -226,43 +216,25 @@ pub(crate) async fn try_channel(api: Data<Api>, caller: Caller, body: Body<TryCh
     Ok(success(message, tried.into()))
 }
 
-/// List the deliveries of this organization, newest first
-#[utoipa::path(get, path = "/api/v1/notification/deliveries", tag = "notifications", security(("bearer" = [])),
-    params(
-        ("state" = Option<String>, Query, description = "`pending`, `sending`, `delivered` or `dead`"),
-        ("channel" = Option<String>, Query, description = "`slack`, `discord`, `generic` or `smtp`"),
-        ("page" = Option<i64>, Query, description = "Page number, from 1"),
-        ("page_size" = Option<i64>, Query, description = "Page size: default 20, at most 100; also `pageSize`"),
-    ),
-    responses((status = 200, body = Envelope<DeliveriesView>)))]
-pub(crate) async fn list_deliveries(api: Data<Api>, caller: Caller, query: Query) -> Reply<DeliveriesView> {
-    let mut query = query.read()?;
-    let state = query.optional("state");
-    let channel = query.optional("channel");
-    let page = PAGES.take(&mut query);
-    query.finish_query()?;
-    let filter = DeliveryFilter { state: state?, channel: channel? };
-    let found = api.services.notifications.deliveries(&caller, filter, page?).await?;
+async fn list_deliveries(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<ListDeliveries>,
+) -> Reply<DeliveriesView> {
+    let ListDeliveries { state, channel, page } = query.read()?;
+    let found =
+        api.services.notifications.deliveries(&caller, DeliveryFilter { state, channel }, page.0).await?;
     Ok(success("Deliveries retrieved successfully", found.into()))
 }
 
-/// Retry a dead delivery
-#[utoipa::path(post, path = "/api/v1/notification/deliveries/{delivery_id}/replay", tag = "notifications",
-    security(("bearer" = [])), params(("delivery_id" = String, Path, description = "Id of a dead delivery")),
-    responses((status = 200, body = Envelope<DeliveryView>)))]
-pub(crate) async fn replay_delivery(
+async fn replay_delivery(
     api: Data<Api>,
     caller: Caller,
-    path: Path<String>,
+    path: Path<DeliveryPath>,
     body: Body<NoFields>,
 ) -> Reply<DeliveryView> {
     body.read().await?;
-    let id = path_id("delivery_id", &path)?;
-    let delivery = api.services.notifications.replay(&caller, id).await?;
+    let DeliveryPath { delivery_id } = path.read()?;
+    let delivery = api.services.notifications.replay(&caller, delivery_id).await?;
     Ok(success("Delivery queued for replay", delivery.into()))
-}
-
-fn kind_in(path: &str) -> Result<WebhookKind, ApiError> {
-    let refused = |refused| ApiError::new(Code::ValidationFailed, format!("type {refused}"));
-    path.to_owned().try_into().map_err(refused)
 }

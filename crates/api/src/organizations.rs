@@ -3,67 +3,105 @@
 mod requests;
 mod views;
 
-use actix_web::{HttpResponse, web::Data};
+use actix_web::web::Data;
 use launchway_application::organizations::Added;
 use launchway_domain::auth::{Action, Permission, Resource};
 
 pub(crate) use self::views::{MembershipView, OrganizationView};
 use self::{
     requests::{
-        AddMember, ChangeMember, CreateOrganization, OrganizationUsers, RemoveMember, UpdateOrganization,
+        AddMember, AnOrganization, ChangeMember, CreateOrganization, RemoveMember, TheOrganization,
+        UpdateOrganization,
     },
     views::{AddedMemberView, DeployKeyView, UsageView},
 };
 use crate::{
     Api,
-    body::{Body, NoFields},
+    body::Body,
     caller::Caller,
+    endpoint::Endpoint,
     envelope::{Envelope, Nothing, Reply, success},
-    error::ApiError,
-    idempotent::Idempotent,
+    error::{ApiError, Code},
+    idempotent::{Idempotent, Stored},
+    input::NoFields,
     query::Query,
-    routes::Routes,
 };
 
-/// The permission of requests with an `Idempotency-Key`, also when they are repeated.
 const CREATE: Permission = Permission::new(Resource::Organization, Action::Create);
+const READ: Permission = Permission::new(Resource::Organization, Action::Read);
+const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);
+const DELETE: Permission = Permission::new(Resource::Organization, Action::Delete);
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes
-        .get("/api/v1/organizations", organization)
-        .post("/api/v1/organizations", create_organization)
-        .put("/api/v1/organizations", update_organization)
-        .delete("/api/v1/organizations", delete_organization)
-        .get("/api/v1/organizations/deploy-key", deploy_key)
-        .post("/api/v1/organizations/deploy-key", rotate_deploy_key)
-        .get("/api/v1/organizations/usage", organization_usage)
-        .get("/api/v1/organizations/users", organization_users)
-        .post("/api/v1/organizations/users", add_organization_user)
-        .patch("/api/v1/organizations/users", change_organization_user)
-        .delete("/api/v1/organizations/users", remove_organization_user);
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/api/v1/organizations", "organization", organization)
+            .summary("Get an organization with its users: this one, or that of `id`")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::post("/api/v1/organizations", "create_organization", create_organization)
+            .summary("Create an organization, with the caller as its admin")
+            .requires(CREATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::put("/api/v1/organizations", "update_organization", update_organization)
+            .summary("Update this organization")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::delete("/api/v1/organizations", "delete_organization", delete_organization)
+            .summary("Delete an organization")
+            .about("Its API tokens become invalid. 409 while it has applications, or objects that extensions created.")
+            .requires(DELETE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::get("/api/v1/organizations/deploy-key", "deploy_key", deploy_key)
+            .summary("Get the public deploy key of this organization")
+            .about("Add it to private repositories. Created on first use.")
+            .requires(READ)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::post("/api/v1/organizations/deploy-key", "rotate_deploy_key", rotate_deploy_key)
+            .summary("Rotate the deploy key of this organization")
+            .about("Repositories that have only the old one reject Launchway from then on.")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::get("/api/v1/organizations/usage", "organization_usage", organization_usage)
+            .summary("Get usage and limit of each quota of an organization")
+            .about("A limit of 0 means no limit. `log_streams` and `user_log_streams` are those of the responding server, the latter your own.")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::get("/api/v1/organizations/users", "organization_users", organization_users)
+            .summary("List the members of an organization")
+            .about("The organization is that of `id` in the body, else in the query, else this one.")
+            .requires(READ)
+            .fails(&[Code::NotFound]),
+        Endpoint::post("/api/v1/organizations/users", "add_organization_user", add_organization_user)
+            .summary("Add a member to this organization, or invite them")
+            .about("A user without an account gets one, and sets the first password with `setup_token`, once, within 24 hours. A user with an account is invited and has no role before they accept; while their e-mail address is not verified, they need `setup_token` for that, within 7 days.")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound, Code::RateLimited]),
+        Endpoint::patch("/api/v1/organizations/users", "change_organization_user", change_organization_user)
+            .summary("Change a member's role")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::delete("/api/v1/organizations/users", "remove_organization_user", remove_organization_user)
+            .summary("Remove a member from this organization, withdraw an invitation, or leave")
+            .about("Requires the permission `organization:update`, except to leave, which every member may with a session.")
+            .fails(&[Code::Conflict, Code::NotFound]),
+    ]
 }
 
-/// Get an organization with its users: this one, or that of `id`
-#[utoipa::path(get, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Id of one of your organizations; default: the current one")),
-    responses((status = 200, body = Envelope<OrganizationView>)))]
-pub(crate) async fn organization(api: Data<Api>, caller: Caller, query: Query) -> Reply<OrganizationView> {
-    let mut query = query.read()?;
-    let id = query.id("id");
-    query.finish_query()?;
-    let detail = api.services.organizations.detail(&caller, id?).await?;
+async fn organization(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<AnOrganization>,
+) -> Reply<OrganizationView> {
+    let AnOrganization { id } = query.read()?;
+    let detail = api.services.organizations.detail(&caller, id).await?;
     Ok(success("Organization fetched successfully", (&detail).into()))
 }
 
-/// Create an organization, with the caller as its admin
-#[utoipa::path(post, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated key returns the first response")),
-    request_body = CreateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
-pub(crate) async fn create_organization(
+async fn create_organization(
     api: Data<Api>,
     caller: Caller,
     body: Idempotent<CreateOrganization>,
-) -> Result<HttpResponse, ApiError> {
+) -> Result<Stored<Envelope<OrganizationView>>, ApiError> {
     let organizations = &api.services.organizations;
     let (wish, once) = body.read(&caller, CREATE).await?;
     // The role in the new organization decides, and not the one in this organization.
@@ -78,10 +116,7 @@ pub(crate) async fn create_organization(
         .await
 }
 
-/// Update this organization
-#[utoipa::path(put, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
-    request_body = UpdateOrganization, responses((status = 200, body = Envelope<OrganizationView>)))]
-pub(crate) async fn update_organization(
+async fn update_organization(
     api: Data<Api>,
     caller: Caller,
     body: Body<UpdateOrganization>,
@@ -91,86 +126,51 @@ pub(crate) async fn update_organization(
     Ok(success("Organization updated successfully", (&detail).into()))
 }
 
-/// Delete an organization
-#[utoipa::path(delete, path = "/api/v1/organizations", tag = "organizations", security(("bearer" = [])),
-    params(("id" = String, Query, description = "Id of one of your organizations")),
-    responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn delete_organization(api: Data<Api>, caller: Caller, query: Query) -> Reply<Nothing> {
-    let mut query = query.read()?;
-    let id = query.required_id("id");
-    query.finish_query()?;
-    api.services.organizations.delete(&caller, id?).await?;
+async fn delete_organization(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<TheOrganization>,
+) -> Reply<Nothing> {
+    let TheOrganization { id } = query.read()?;
+    api.services.organizations.delete(&caller, id).await?;
     Ok(success("Organization deleted successfully", Nothing))
 }
 
-/// Get the public deploy key of this organization
-#[utoipa::path(get, path = "/api/v1/organizations/deploy-key", tag = "organizations", security(("bearer" = [])),
-    responses((status = 200, body = Envelope<DeployKeyView>)))]
-pub(crate) async fn deploy_key(api: Data<Api>, caller: Caller) -> Reply<DeployKeyView> {
+async fn deploy_key(api: Data<Api>, caller: Caller) -> Reply<DeployKeyView> {
     let public_key = api.services.deploy_keys.public_key(&caller).await?;
     Ok(success("Deploy key retrieved successfully", DeployKeyView { public_key }))
 }
 
-/// Rotate the deploy key of this organization
-///
-/// Repositories that have only the old one reject Launchway from then on.
-#[utoipa::path(post, path = "/api/v1/organizations/deploy-key", tag = "organizations", security(("bearer" = [])),
-    responses((status = 200, body = Envelope<DeployKeyView>)))]
-pub(crate) async fn rotate_deploy_key(
-    api: Data<Api>,
-    caller: Caller,
-    body: Body<NoFields>,
-) -> Reply<DeployKeyView> {
+async fn rotate_deploy_key(api: Data<Api>, caller: Caller, body: Body<NoFields>) -> Reply<DeployKeyView> {
     body.read().await?;
     let public_key = api.services.deploy_keys.rotate(&caller).await?;
     Ok(success("Deploy key replaced successfully", DeployKeyView { public_key }))
 }
 
-/// Get usage and limit of each quota of an organization
-///
-/// A limit of 0 means no limit. `log_streams` and `user_log_streams` are those of the responding server,
-/// the latter your own.
-#[utoipa::path(get, path = "/api/v1/organizations/usage", tag = "organizations", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Id of one of your organizations; default: the current one")),
-    responses((status = 200, body = Envelope<UsageView>)))]
-pub(crate) async fn organization_usage(api: Data<Api>, caller: Caller, query: Query) -> Reply<UsageView> {
-    let mut query = query.read()?;
-    let id = query.id("id");
-    query.finish_query()?;
-    let usage = api.services.quotas.usage(&caller, id?).await?;
+async fn organization_usage(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<AnOrganization>,
+) -> Reply<UsageView> {
+    let AnOrganization { id } = query.read()?;
+    let usage = api.services.quotas.usage(&caller, id).await?;
     Ok(success("Usage fetched successfully", UsageView::from(usage.as_slice())))
 }
 
-/// List the members of an organization
-///
-/// The organization is that of `id` in the body, else in the query, else this one.
-#[utoipa::path(get, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
-    params(("id" = Option<String>, Query, description = "Id of one of your organizations; default: the current one")),
-    request_body = Option<OrganizationUsers>,
-    responses((status = 200, body = Envelope<Vec<MembershipView>>)))]
-pub(crate) async fn organization_users(
+async fn organization_users(
     api: Data<Api>,
     caller: Caller,
-    query: Query,
-    body: Body<OrganizationUsers>,
+    query: Query<AnOrganization>,
+    body: Body<AnOrganization>,
 ) -> Reply<Vec<MembershipView>> {
-    let mut query = query.read()?;
-    let in_query = query.id("id");
-    query.finish_query()?;
-    let id = body.read().await?.id.or(in_query?);
+    let in_query = query.read()?.id;
+    let id = body.read().await?.id.or(in_query);
     let detail = api.services.organizations.detail(&caller, id).await?;
     let members = detail.members.iter().map(|member| MembershipView::whole(&detail.organization, member));
     Ok(success("Users fetched successfully", members.collect()))
 }
 
-/// Add a member to this organization, or invite them
-///
-/// A user without an account gets one, and sets the first password with `setup_token`, once, within 24
-/// hours. A user with an account is invited and has no role before they accept; while their e-mail address
-/// is not verified, they need `setup_token` for that, within 7 days.
-#[utoipa::path(post, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
-    request_body = AddMember, responses((status = 200, body = Envelope<AddedMemberView>)))]
-pub(crate) async fn add_organization_user(
+async fn add_organization_user(
     api: Data<Api>,
     caller: Caller,
     body: Body<AddMember>,
@@ -184,10 +184,7 @@ pub(crate) async fn add_organization_user(
     Ok(success(message, added.into()))
 }
 
-/// Change a member's role
-#[utoipa::path(patch, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
-    request_body = ChangeMember, responses((status = 200, body = Envelope<MembershipView>)))]
-pub(crate) async fn change_organization_user(
+async fn change_organization_user(
     api: Data<Api>,
     caller: Caller,
     body: Body<ChangeMember>,
@@ -197,10 +194,7 @@ pub(crate) async fn change_organization_user(
     Ok(success("User role updated successfully", MembershipView::whole(&organization, &member)))
 }
 
-/// Remove a member from this organization, withdraw an invitation, or leave
-#[utoipa::path(delete, path = "/api/v1/organizations/users", tag = "organizations", security(("bearer" = [])),
-    request_body = RemoveMember, responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn remove_organization_user(
+async fn remove_organization_user(
     api: Data<Api>,
     caller: Caller,
     body: Body<RemoveMember>,

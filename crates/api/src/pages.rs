@@ -4,7 +4,7 @@ use launchway_domain::page::{Page, PageRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::fields::{Fields, Refused};
+use crate::fields::{AtLeast, Field, Fields, Properties, Refused, Take, out_of_range};
 
 /// The position of a page in a list.
 #[derive(Serialize, ToSchema)]
@@ -30,29 +30,26 @@ impl<T> From<&Page<T>> for Pagination {
     }
 }
 
-/// The default and the largest page size of a list.
-pub(crate) struct PageSizes {
-    pub(crate) default: i64,
-    pub(crate) largest: i64,
-}
+/// The requested page of a list, with the default and the largest size of its pages.
+///
+/// It stands for `page` and `page_size`, also spelled `pageSize`.
+pub(crate) struct Paged<const DEFAULT: i64, const LARGEST: i64>(pub(crate) PageRequest);
 
-impl PageSizes {
-    /// Reads `page` and `page_size`, also spelled `pageSize`, from a query.
-    pub(crate) fn take(&self, fields: &mut Fields) -> Result<PageRequest, Refused> {
-        let number = fields.optional("page");
-        let size = fields.optional("page_size");
-        let same = fields.optional("pageSize");
-        let size = match (size, same) {
-            (Ok(size), Ok(same)) => at_least_1(fields, "page_size", size.or(same).unwrap_or(self.default)),
-            _ => Err(Refused),
-        };
-        let number = at_least_1(fields, "page", number?.unwrap_or(1));
-        let (number, size) = (number?, size?);
-        PageRequest::new(number, size, self.largest)
-            .or_else(|(name, refused)| fields.refuse(format!("{name} {refused}")))
+impl<const DEFAULT: i64, const LARGEST: i64> Take for Paged<DEFAULT, LARGEST> {
+    fn take(fields: &mut Fields, _name: &str) -> Result<Self, Refused> {
+        let number = fields.optional::<AtLeast<1>>("page");
+        let size = fields.optional::<AtLeast<1>>("page_size");
+        let same = fields.optional::<AtLeast<1>>("pageSize");
+        let number = number?.map_or(1, |number| number.0);
+        let size = size?.or(same?).map_or(DEFAULT, |size| size.0);
+        PageRequest::new(number, size, LARGEST)
+            .map(Self)
+            .or_else(|(name, refused)| fields.refuse(name, out_of_range(refused.to_string())))
     }
-}
 
-fn at_least_1(fields: &mut Fields, name: &str, value: i64) -> Result<i64, Refused> {
-    if value >= 1 { Ok(value) } else { fields.refuse(format!("{name} must be at least 1, got {value}")) }
+    fn describe(properties: &mut Properties, _name: &str, _about: &str) {
+        properties.add("page", "Page number, from 1", false, AtLeast::<1>::schema());
+        let about = format!("Page size: default {DEFAULT}, at most {LARGEST}; also `pageSize`");
+        properties.add("page_size", &about, false, AtLeast::<1>::schema());
+    }
 }

@@ -7,42 +7,59 @@ use actix_web::{
 
 use crate::{
     applications, audit, auth, deployments, docs,
+    endpoint::{Endpoint, Operation},
     error::{ApiError, Code},
     extensions, health, invitations, logs, metrics, notifications, openapi, organizations,
-    routes::{Operation, Routes},
+    routes::mount,
     users, webhooks,
 };
 
 /// Mounts every endpoint, and the responses for unknown paths and methods.
 pub fn configure(config: &mut ServiceConfig) {
-    all().mount(config);
+    mount(endpoints(), config);
     config.default_service(web::to(route_not_found));
 }
 
 /// Returns the operations that [`configure`] mounts.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    all().operations()
+    endpoints().iter().map(Endpoint::operation).collect()
 }
 
-fn all() -> Routes {
-    let mut routes = Routes::default();
-    auth::routes(&mut routes);
-    users::routes(&mut routes);
-    organizations::routes(&mut routes);
-    invitations::routes(&mut routes);
-    applications::routes(&mut routes);
-    deployments::routes(&mut routes);
-    extensions::routes(&mut routes);
-    logs::routes(&mut routes);
-    webhooks::routes(&mut routes);
-    notifications::routes(&mut routes);
-    audit::routes(&mut routes);
-    health::routes(&mut routes);
-    metrics::routes(&mut routes);
-    openapi::routes(&mut routes);
-    docs::routes(&mut routes);
-    routes
+/// A noun of the API: its name, its description, and its endpoints.
+type Noun = (&'static str, &'static str, Vec<Endpoint>);
+
+/// Returns the nouns of the API, in the order of the document.
+pub(crate) fn nouns() -> Vec<Noun> {
+    vec![
+        ("auth", "Registration, login, API tokens and two-factor login", auth::endpoints()),
+        ("users", "The account and the settings of the caller", users::endpoints()),
+        ("organizations", "Organizations, their members and their quotas", organizations::endpoints()),
+        ("invitations", "Invitations to an organization", invitations::endpoints()),
+        ("applications", "Applications and their domains", applications::endpoints()),
+        ("deployments", "Deployments, rollbacks and cancellations", deployments::endpoints()),
+        ("extensions", "The catalog of extensions, forks and runs", extensions::endpoints()),
+        ("logs", "The logs of applications and deployments", logs::endpoints()),
+        ("webhooks", "Pushes of code hosts", webhooks::endpoints()),
+        ("notifications", "Channels, their configuration and their deliveries", notifications::endpoints()),
+        ("audit", "The audit log", audit::endpoints()),
+        ("operations", "Health, metrics and this document", operations_endpoints()),
+    ]
+}
+
+fn operations_endpoints() -> Vec<Endpoint> {
+    [health::endpoints(), metrics::endpoints(), openapi::endpoints(), docs::endpoints()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Returns every endpoint; those that others replace come last.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let tagged = |(tag, _, endpoints): Noun| endpoints.into_iter().map(move |endpoint| endpoint.tagged(tag));
+    let mut all: Vec<_> = nouns().into_iter().flat_map(tagged).collect();
+    all.sort_by_key(Endpoint::is_deprecated);
+    all
 }
 
 async fn route_not_found(request: HttpRequest) -> Result<&'static str, ApiError> {

@@ -1,96 +1,62 @@
-//! The builder of routes, to which each feature adds its endpoints.
+//! Mounts endpoints.
 
 use std::collections::BTreeMap;
 
 use actix_web::{
-    FromRequest, Handler, Responder, Route, guard,
+    Route,
     http::Method,
     web::{self, ServiceConfig},
 };
 
-use crate::error::ApiError;
+use crate::{
+    endpoint::Endpoint,
+    error::{ApiError, Code},
+};
 
-/// A mounted method and path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Operation {
-    /// The HTTP method, such as `GET`.
-    pub method: String,
+/// The mounted path of a request.
+pub(crate) struct Mounted {
     /// The path, with its parameters in braces.
-    pub path: &'static str,
+    pub(crate) path: &'static str,
+    /// The error codes of each method.
+    codes: Vec<(Method, Vec<Code>)>,
 }
 
-/// The path pattern of a route, for metrics.
-pub(crate) struct Pattern(pub(crate) &'static str);
-
-/// Routes to be mounted.
-#[derive(Default)]
-pub(crate) struct Routes(Vec<(Operation, Route)>);
-
-/// `fn get`, `fn post`, …: adds `handler` at `path`.
-macro_rules! methods {
-    ($($name:ident => $method:ident),*) => {$(
-        pub(crate) fn $name<F, Args>(&mut self, path: &'static str, handler: F) -> &mut Self
-        where
-            F: Handler<Args>,
-            Args: FromRequest + 'static,
-            F::Output: Responder + 'static,
-        {
-            self.add(Method::$method, path, handler)
-        }
-    )*};
+impl Mounted {
+    /// Returns whether the endpoint of `method` declares `code`.
+    pub(crate) fn declares(&self, method: &Method, code: Code) -> bool {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let codes = self.codes.iter().find(|(known, _)| known == method).map(|(_, codes)| codes);
+        codes.is_none_or(|codes| codes.contains(&code))
+    }
 }
 
-impl Routes {
-    methods!(get => GET, post => POST, put => PUT, patch => PATCH, delete => DELETE);
-
-    fn add<F, Args>(&mut self, method: Method, path: &'static str, handler: F) -> &mut Self
-    where
-        F: Handler<Args>,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        let operation = Operation { method: method.to_string(), path };
-        let route = if method == Method::GET {
-            // Every GET endpoint responds to HEAD too.
-            web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
-        } else {
-            web::method(method)
-        };
-        self.0.push((operation, route.to(handler)));
-        self
+/// Mounts one resource for each path, so that a known path with another method is distinguished from an
+/// unknown path.
+pub(crate) fn mount(endpoints: Vec<Endpoint>, config: &mut ServiceConfig) {
+    let mut paths: BTreeMap<&'static str, (Mounted, Vec<Route>)> = BTreeMap::new();
+    for endpoint in endpoints {
+        let codes = endpoint.declares();
+        let Endpoint { method, path, route, .. } = endpoint;
+        let (mounted, routes) =
+            paths.entry(path).or_insert_with(|| (Mounted { path, codes: Vec::new() }, Vec::new()));
+        mounted.codes.push((method, codes));
+        routes.push(route);
     }
-
-    /// Returns the added operations.
-    pub(crate) fn operations(self) -> Vec<Operation> {
-        self.0.into_iter().map(|(operation, _)| operation).collect()
-    }
-
-    /// Mounts one resource for each path, so that a known path with another method is distinguished from an
-    /// unknown path.
-    pub(crate) fn mount(self, config: &mut ServiceConfig) {
-        let mut paths: BTreeMap<&'static str, (Vec<String>, Vec<Route>)> = BTreeMap::new();
-        for (Operation { method, path }, route) in self.0 {
-            let (methods, routes) = paths.entry(path).or_default();
-            if method == "GET" {
-                methods.push("HEAD".to_owned());
-            }
-            methods.push(method);
-            routes.push(route);
+    // Paths are matched in order, and those with parameters cost most: they come last.
+    let (with_parameters, plain): (Vec<_>, Vec<_>) =
+        paths.into_iter().partition(|(path, _)| path.contains('{'));
+    for (path, (mounted, routes)) in plain.into_iter().chain(with_parameters) {
+        let mut methods: Vec<_> = mounted.codes.iter().map(|(method, _)| method.as_str()).collect();
+        if methods.contains(&"GET") {
+            methods.push("HEAD");
         }
-        // Paths are matched in order, and those with parameters cost most: they come last.
-        let (with_parameters, plain): (Vec<_>, Vec<_>) =
-            paths.into_iter().partition(|(path, _)| path.contains('{'));
-        for (path, (mut methods, routes)) in plain.into_iter().chain(with_parameters) {
-            methods.sort();
-            let allow = methods.join(", ");
-            let resource = routes
-                .into_iter()
-                .fold(web::resource(path), actix_web::Resource::route)
-                .app_data(Pattern(path));
-            config.service(resource.default_service(web::to(move || {
-                let refusal = ApiError::method_not_allowed(&allow);
-                async move { Err::<&str, _>(refusal) }
-            })));
-        }
+        methods.sort_unstable();
+        let allow = methods.join(", ");
+        let resource =
+            routes.into_iter().fold(web::resource(path), actix_web::Resource::route).app_data(mounted);
+        config.service(resource.default_service(web::to(move || {
+            let refusal = ApiError::method_not_allowed(&allow);
+            async move { Err::<&str, _>(refusal) }
+        })));
     }
 }

@@ -4,28 +4,56 @@ use std::time::Duration;
 
 use actix_web::{HttpRequest, web::Data};
 use launchway_application::Error;
-use launchway_domain::{ids::ApplicationId, webhooks::Delivery};
+use launchway_domain::{
+    auth::{Action, Permission, Resource},
+    ids::ApplicationId,
+    webhooks::Delivery,
+};
 use serde::Serialize;
+use serde_json::json;
 use tokio::{sync::SemaphorePermit, time::timeout};
 use utoipa::ToSchema;
 
 use crate::{
     Api,
-    body::{Body, NoFields},
+    body::Body,
     caller::Caller,
     client::FromClient,
-    envelope::{Done, Envelope, Reply, done, success},
-    error::ApiError,
+    endpoint::{Description, Endpoint, Part},
+    envelope::{Done, Reply, done, success},
+    error::{ApiError, Code},
+    input::{NoFields, input},
     query::Query,
-    routes::Routes,
 };
 
-pub(crate) fn routes(routes: &mut Routes) {
-    routes
-        .post("/api/v1/webhook", receive)
-        .post("/api/v1/api/v1/webhook", receive_by_doubled_prefix)
-        .get("/api/v1/deploy/application/webhook-secret", webhook_secret)
-        .post("/api/v1/deploy/application/webhook-secret", rotate_webhook_secret);
+const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);
+
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        receive_at("/api/v1/webhook", "receive"),
+        receive_at("/api/v1/api/v1/webhook", "receive_by_doubled_prefix").deprecated(),
+        Endpoint::get("/api/v1/deploy/application/webhook-secret", "webhook_secret", webhook_secret)
+            .summary("Get the webhook secret of an application's repository")
+            .about("One for each repository of an organization, created when it is first read.")
+            .requires(UPDATE)
+            .fails(&[Code::NotFound, Code::Conflict]),
+        Endpoint::post(
+            "/api/v1/deploy/application/webhook-secret",
+            "rotate_webhook_secret",
+            rotate_webhook_secret,
+        )
+        .summary("Rotate the webhook secret of an application's repository")
+        .about("The old one stays valid for 24 hours.")
+        .requires(UPDATE)
+        .fails(&[Code::NotFound, Code::Conflict]),
+    ]
+}
+
+fn receive_at(path: &'static str, id: &'static str) -> Endpoint {
+    Endpoint::post(path, id, receive)
+            .summary("Receive a push of a code host")
+            .about("Signed by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea (`X-Gitea-Signature`), Forgejo (`X-Forgejo-Signature`) or Bitbucket (`X-Hub-Signature` with `sha256=`), with the secret of `GET /api/v1/deploy/application/webhook-secret`. JSON, or a form with the field `payload`.")
+            .fails(&[Code::InvalidSignature, Code::RateLimited, Code::Conflict])
 }
 
 /// The webhook secret of a repository.
@@ -44,14 +72,14 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The body of a delivery, in the format of its code host, of at most 5 MiB.
 pub(crate) struct FromCodeHost;
 
-/// Receive a push of a code host
-///
-/// Signed by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea (`X-Gitea-Signature`),
-/// Forgejo (`X-Forgejo-Signature`) or Bitbucket (`X-Hub-Signature` with `sha256=`), with the secret of
-/// `GET /api/v1/deploy/application/webhook-secret`. JSON, or a form with the field `payload`.
-#[utoipa::path(post, path = "/api/v1/webhook", tag = "webhooks", request_body = Object,
-    responses((status = 200, body = Done)))]
-pub(crate) async fn receive(
+impl Part for Body<FromCodeHost> {
+    fn describe(description: &mut Description) {
+        description.body(|_| json!({"type": "object"}), true);
+        description.fails(&[Code::InvalidJson, Code::RequestTimeout, Code::PayloadTooLarge]);
+    }
+}
+
+async fn receive(
     api: Data<Api>,
     request: HttpRequest,
     client: FromClient,
@@ -69,44 +97,31 @@ pub(crate) async fn receive(
     Ok(done(handled.to_string()))
 }
 
-/// Receive a push of a code host, as by `/api/v1/webhook`
-#[utoipa::path(post, path = "/api/v1/api/v1/webhook", tag = "webhooks", request_body = Object,
-    responses((status = 200, body = Done)))]
-pub(crate) async fn receive_by_doubled_prefix(
-    api: Data<Api>,
-    request: HttpRequest,
-    client: FromClient,
-    body: Body<FromCodeHost>,
-) -> Result<Done, ApiError> {
-    receive(api, request, client, body).await
+input! {
+    struct ApplicationQuery {
+        /// Id of an application of the repository
+        id: ApplicationId,
+    }
 }
 
-/// Get the webhook secret of an application's repository
-///
-/// One for each repository of an organization, created when it is first read.
-#[utoipa::path(get, path = "/api/v1/deploy/application/webhook-secret", tag = "webhooks", security(("bearer" = [])),
-    params(("id" = String, Query, description = "Id of an application of the repository")),
-    responses((status = 200, body = Envelope<WebhookSecretView>)))]
-pub(crate) async fn webhook_secret(api: Data<Api>, caller: Caller, query: Query) -> Reply<WebhookSecretView> {
-    let secret = api.services.webhooks.secret(&caller, application_in(&query)?).await?;
+async fn webhook_secret(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<ApplicationQuery>,
+) -> Reply<WebhookSecretView> {
+    let secret = api.services.webhooks.secret(&caller, query.read()?.id).await?;
     let secret = secret.expose().to_owned();
     Ok(success("Webhook secret retrieved successfully", WebhookSecretView { secret }))
 }
 
-/// Rotate the webhook secret of an application's repository
-///
-/// The old one stays valid for 24 hours.
-#[utoipa::path(post, path = "/api/v1/deploy/application/webhook-secret", tag = "webhooks", security(("bearer" = [])),
-    params(("id" = String, Query, description = "Id of an application of the repository")),
-    responses((status = 200, body = Envelope<WebhookSecretView>)))]
-pub(crate) async fn rotate_webhook_secret(
+async fn rotate_webhook_secret(
     api: Data<Api>,
     caller: Caller,
-    query: Query,
+    query: Query<ApplicationQuery>,
     body: Body<NoFields>,
 ) -> Reply<WebhookSecretView> {
     body.read().await?;
-    let secret = api.services.webhooks.rotate(&caller, application_in(&query)?).await?;
+    let secret = api.services.webhooks.rotate(&caller, query.read()?.id).await?;
     let secret = secret.expose().to_owned();
     Ok(success("Webhook secret replaced successfully", WebhookSecretView { secret }))
 }
@@ -116,11 +131,4 @@ async fn place(api: &Api) -> Result<SemaphorePermit<'_>, ApiError> {
     let busy = || Error::RateLimited { retry_after: Duration::from_secs(1) };
     let place = timeout(TIMEOUT, api.large_deliveries.acquire()).await;
     Ok(place.map_err(|_elapsed| busy())?.map_err(|_closed| busy())?)
-}
-
-fn application_in(query: &Query) -> Result<ApplicationId, ApiError> {
-    let mut query = query.read()?;
-    let id = query.required_id("id");
-    query.finish_query()?;
-    Ok(id?)
 }

@@ -70,6 +70,9 @@ impl Default for MaintenanceTimings {
     }
 }
 
+/// The interval at which the state of logs of removed containers is dropped.
+const FORGET_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The number of log lines that each application keeps.
 const KEPT_LINES: i64 = 200_000;
 
@@ -155,15 +158,18 @@ impl Maintenance {
 
     async fn keep_collecting_logs(&self) {
         let freshness = &self.ports.log_freshness;
-        let mut next = Instant::now();
+        let (mut next, mut next_sweep) = (Instant::now(), Instant::now());
         loop {
             let snapshot = Arc::clone(&self.snapshot.borrow());
             self.collect_logs(&snapshot, |application| freshness.is_requested(application)).await;
             freshness.answer();
             if Instant::now() >= next {
                 self.collect_logs(&snapshot, |application| freshness.is_due(application)).await;
-                self.forget_logs(&snapshot).await;
                 next = Instant::now() + self.timings.logs;
+            }
+            if Instant::now() >= next_sweep {
+                self.forget_logs(&snapshot).await;
+                next_sweep = Instant::now() + FORGET_INTERVAL;
             }
             freshness.wait_for_request(next).await;
         }

@@ -45,6 +45,8 @@ pub(crate) struct Shape {
     pub(crate) sites: usize,
     /// Settings of the server.
     pub(crate) settings: Vec<(String, String)>,
+    /// The words before the server: a program that runs it.
+    pub(crate) wrapper: &'static [&'static str],
 }
 
 /// The path of a page that takes so many half seconds.
@@ -84,7 +86,8 @@ impl Tenants {
         let own = [("LAUNCHWAY_PROXY_BIND", front.to_string()), ("DOCKER_HOST", engine)];
         let mut settings = own.map(|(name, value)| (name.to_owned(), value)).to_vec();
         settings.extend(shape.settings.iter().cloned());
-        let stage = Stage::set(options, &Plan { sites: shape.sites, settings, ..Plan::default() });
+        let wrapper = shape.wrapper.iter().map(|word| (*word).to_owned()).collect();
+        let stage = Stage::set(options, &Plan { sites: shape.sites, settings, wrapper, ..Plan::default() });
         let sites = stage.applications.clone();
         let (organizations, applications, base) = (Vec::new(), Vec::new(), base_image());
         let mut tenants = Self { stage, front, applications, sites, organizations, base };

@@ -114,12 +114,20 @@ macro_rules! named {
             }
         }
 
+        impl std::str::FromStr for $name {
+            type Err = $crate::value::InvalidValue;
+
+            fn from_str(raw: &str) -> Result<Self, Self::Err> {
+                let known = Self::ALL.iter().find(|known| known.as_str() == raw).copied();
+                known.ok_or_else(|| $crate::value::InvalidValue::text($what, raw))
+            }
+        }
+
         impl TryFrom<String> for $name {
             type Error = $crate::value::InvalidValue;
 
             fn try_from(raw: String) -> Result<Self, Self::Error> {
-                let known = Self::ALL.iter().find(|known| known.as_str() == raw).copied();
-                known.ok_or_else(|| $crate::value::InvalidValue::text($what, &raw))
+                raw.parse()
             }
         }
     };

@@ -30,6 +30,9 @@ const GRACE: Duration = Duration::from_secs(40);
 /// The size of its log file at which a new one is begun.
 const LARGEST_LOG: u64 = 8 * 1024 * 1024;
 
+/// The interval at which the counters of all applications are read, in seconds.
+const METRICS_SECONDS: u64 = 5;
+
 /// Returns the directory of the proxy's files.
 pub(crate) fn folder(config: &Config, data: &DataDir) -> PathBuf {
     external_folder(config).unwrap_or_else(|| folder_in(data))
@@ -119,12 +122,11 @@ impl FrontProxy {
     /// Restarts the proxy whenever it exits, and polls its metrics. An external proxy is waited for.
     pub(crate) async fn keep(&self) {
         let mut is_absent = false;
-        loop {
+        for second in 0_u64.. {
             sleep(Duration::from_secs(1)).await;
             let was_absent = std::mem::take(&mut is_absent);
-            match self.control.traffic().await {
-                Ok(traffic) => {
-                    self.metrics.renew(traffic);
+            match self.query(second % METRICS_SECONDS == 0).await {
+                Ok(()) => {
                     if was_absent {
                         tracing::info!("front proxy answers");
                     }
@@ -139,6 +141,16 @@ impl FrontProxy {
                 Err(error) => tracing::warn!(%error, "front proxy could not be queried"),
             }
         }
+    }
+
+    /// Checks that the proxy answers; the counters of all applications are read only for its metrics.
+    async fn query(&self, with_metrics: bool) -> Result<(), ControlError> {
+        if with_metrics {
+            self.metrics.renew(self.control.traffic().await?);
+        } else {
+            self.control.status().await?;
+        }
+        Ok(())
     }
 
     async fn start_again(&self) {

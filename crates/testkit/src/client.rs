@@ -169,9 +169,17 @@ impl Answer {
         let body = self.json();
         let expected = (status, &Value::Null, &Value::from("error"), &Value::from(code));
         assert_eq!((self.status, &body["data"], &body["status"], &body["error"]), expected, "{self:?}");
-        assert_eq!(body.as_object().unwrap().len(), 4, "{self:?}");
+        // The problems of single fields are part of the message, too.
+        let message = body["message"].as_str().unwrap();
+        let problems = body.get("errors").map(|problems| problems.as_array().unwrap());
+        for problem in problems.into_iter().flatten() {
+            assert!(problem["field"].is_string() && problem["code"].is_string(), "{self:?}");
+            assert!(message.contains(problem["message"].as_str().unwrap()), "{self:?}");
+        }
+        let fields = 4 + usize::from(problems.is_some());
+        assert_eq!(body.as_object().unwrap().len(), fields, "{self:?}");
         self.is_marked();
-        body["message"].as_str().unwrap().to_owned()
+        message.to_owned()
     }
 
     /// Asserts the headers of every response with an envelope.

@@ -2,50 +2,55 @@
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
 use launchway_application::Error;
-use launchway_domain::{applications::Hostname, ids::ApplicationId};
-use utoipa::ToSchema;
+use launchway_domain::{
+    applications::Hostname,
+    auth::{Action, Permission, Resource},
+    ids::ApplicationId,
+};
+use serde_json::json;
 
 use super::ApplicationView;
 use crate::{
     Api,
-    body::{Body, Input},
+    body::Body,
     caller::Caller,
     client::is_local,
-    envelope::{Envelope, Reply, success},
-    error::ApiError,
-    fields::Fields,
+    endpoint::Endpoint,
+    envelope::{Reply, success},
+    error::{ApiError, Code},
+    input::input,
     query::Query,
-    routes::Routes,
 };
 
-pub(super) fn routes(routes: &mut Routes) {
-    routes
-        .post("/api/v1/deploy/application/domains", add_domain)
-        .delete("/api/v1/deploy/application/domains", remove_domain)
-        .get("/api/v1/proxy/ask", ask);
+const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/api/v1/deploy/application/domains", "add_domain", add_domain)
+            .summary("Add a domain to an application")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::delete("/api/v1/deploy/application/domains", "remove_domain", remove_domain)
+            .summary("Remove a domain from an application")
+            .requires(UPDATE)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::get("/api/v1/proxy/ask", "ask", ask)
+            .summary("Check that a domain belongs to an application, and so may have a certificate")
+            .about("")
+            .responds("text/plain", |_| json!({"type": "string"}))
+            .about("For a Caddy on the machine of the server; for every other caller no domain does.")
+            .fails(&[Code::NotFound]),
+    ]
 }
 
-#[derive(ToSchema)]
-pub(crate) struct DomainOfApplication {
-    #[schema(value_type = String)]
-    id: ApplicationId,
-    #[schema(value_type = String, example = "www.example.com")]
-    domain: Hostname,
-}
-
-impl Input for DomainOfApplication {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let id = fields.required_id("id");
-        let domain = fields.required("domain");
-        fields.finish()?;
-        Ok(Self { id: id?, domain: domain? })
+input! {
+    pub(crate) struct DomainOfApplication {
+        id: ApplicationId,
+        domain: Hostname,
     }
 }
 
-/// Add a domain to an application
-#[utoipa::path(post, path = "/api/v1/deploy/application/domains", tag = "applications", security(("bearer" = [])),
-    request_body = DomainOfApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
-pub(crate) async fn add_domain(
+async fn add_domain(
     api: Data<Api>,
     caller: Caller,
     body: Body<DomainOfApplication>,
@@ -55,10 +60,7 @@ pub(crate) async fn add_domain(
     Ok(success("Domain added successfully", detail.into()))
 }
 
-/// Remove a domain from an application
-#[utoipa::path(delete, path = "/api/v1/deploy/application/domains", tag = "applications", security(("bearer" = [])),
-    request_body = DomainOfApplication, responses((status = 200, body = Envelope<ApplicationView>)))]
-pub(crate) async fn remove_domain(
+async fn remove_domain(
     api: Data<Api>,
     caller: Caller,
     body: Body<DomainOfApplication>,
@@ -68,21 +70,15 @@ pub(crate) async fn remove_domain(
     Ok(success("Domain removed successfully", detail.into()))
 }
 
-/// Check that a domain belongs to an application, and so may have a certificate
-///
-/// For a Caddy on the machine of the server; for every other caller no domain does.
-#[utoipa::path(get, path = "/api/v1/proxy/ask", tag = "operations",
-    params(("domain" = String, Query, description = "A host name")),
-    responses((status = 200, content_type = "text/plain", body = String)))]
-pub(crate) async fn ask(
-    api: Data<Api>,
-    request: HttpRequest,
-    query: Query,
-) -> Result<HttpResponse, ApiError> {
-    let mut query = query.read()?;
-    let domain = query.required::<String>("domain");
-    query.finish_query()?;
-    let host = domain?.trim_end_matches('.').to_ascii_lowercase();
+input! {
+    struct AskQuery {
+        /// A host name
+        domain: String,
+    }
+}
+
+async fn ask(api: Data<Api>, request: HttpRequest, query: Query<AskQuery>) -> Result<HttpResponse, ApiError> {
+    let host = query.read()?.domain.trim_end_matches('.').to_ascii_lowercase();
     if is_local(&request) && api.services.applications.is_served(&host).await? {
         return Ok(HttpResponse::Ok().content_type("text/plain; charset=utf-8").body("served\n"));
     }

@@ -1,6 +1,7 @@
 //! API tokens.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Data;
+use launchway_domain::ids::ApiTokenId;
 
 use super::{
     requests::IssueToken,
@@ -8,34 +9,42 @@ use super::{
 };
 use crate::{
     Api,
-    body::{Body, NoFields},
+    body::Body,
     caller::SessionCaller,
-    envelope::{Envelope, Nothing, Reply, success},
-    error::path_id,
-    routes::Routes,
+    endpoint::Endpoint,
+    envelope::{Nothing, Reply, success},
+    error::Code,
+    input::{NoFields, input},
+    query::Path,
 };
 
-pub(super) fn routes(routes: &mut Routes) {
-    routes
-        .get("/api/v1/auth/tokens", list_tokens)
-        .post("/api/v1/auth/tokens", issue_token)
-        .delete("/api/v1/auth/tokens/{id}", revoke_token);
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/api/v1/auth/tokens", "list_tokens", list_tokens)
+            .summary("List the caller's API tokens in this organization"),
+        Endpoint::post("/api/v1/auth/tokens", "issue_token", issue_token)
+            .summary("Create an API token")
+            .about("It works in this organization only. Needs a session, not an API token.")
+            .fails(&[Code::Conflict]),
+        Endpoint::delete("/api/v1/auth/tokens/{id}", "revoke_token", revoke_token)
+            .summary("Revoke an API token")
+            .fails(&[Code::NotFound]),
+    ]
 }
 
-/// List the caller's API tokens in this organization
-#[utoipa::path(get, path = "/api/v1/auth/tokens", tag = "auth", security(("bearer" = [])),
-    responses((status = 200, body = Envelope<Vec<ApiTokenView>>)))]
-pub(crate) async fn list_tokens(api: Data<Api>, caller: SessionCaller) -> Reply<Vec<ApiTokenView>> {
+input! {
+    struct TokenPath {
+        /// The token's id
+        id: ApiTokenId,
+    }
+}
+
+async fn list_tokens(api: Data<Api>, caller: SessionCaller) -> Reply<Vec<ApiTokenView>> {
     let tokens = api.services.api_tokens.list(&caller).await?;
     Ok(success("Tokens retrieved successfully", tokens.into_iter().map(Into::into).collect()))
 }
 
-/// Create an API token
-///
-/// It works in this organization only. Needs a session, not an API token.
-#[utoipa::path(post, path = "/api/v1/auth/tokens", tag = "auth", security(("bearer" = [])),
-    request_body = IssueToken, responses((status = 200, body = Envelope<IssuedApiTokenView>)))]
-pub(crate) async fn issue_token(
+async fn issue_token(
     api: Data<Api>,
     caller: SessionCaller,
     body: Body<IssueToken>,
@@ -45,17 +54,13 @@ pub(crate) async fn issue_token(
     Ok(success("Token created successfully", issued.into()))
 }
 
-/// Revoke an API token
-#[utoipa::path(delete, path = "/api/v1/auth/tokens/{id}", tag = "auth", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The token's id")),
-    responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn revoke_token(
+async fn revoke_token(
     api: Data<Api>,
     caller: SessionCaller,
-    id: Path<String>,
+    path: Path<TokenPath>,
     body: Body<NoFields>,
 ) -> Reply<Nothing> {
     body.read().await?;
-    api.services.api_tokens.revoke(&caller, path_id("id", &id)?).await?;
+    api.services.api_tokens.revoke(&caller, path.read()?.id).await?;
     Ok(success("Token deleted successfully", Nothing))
 }

@@ -8,25 +8,31 @@ use super::{
 };
 use crate::{
     Api,
-    body::{Body, NoFields},
+    body::Body,
     caller::SessionCaller,
-    envelope::{Envelope, Nothing, Reply, success},
-    routes::Routes,
+    endpoint::Endpoint,
+    envelope::{Nothing, Reply, success},
+    error::Code,
+    input::NoFields,
 };
 
-pub(super) fn routes(routes: &mut Routes) {
-    routes
-        .post("/api/v1/auth/two-factor/setup", set_up_two_factor)
-        .post("/api/v1/auth/two-factor/enable", enable_two_factor)
-        .post("/api/v1/auth/two-factor/disable", disable_two_factor);
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/api/v1/auth/two-factor/setup", "set_up_two_factor", set_up_two_factor)
+            .summary("Begin the setup of two-factor login")
+            .about("Logins need no code until it is enabled.")
+            .fails(&[Code::Conflict]),
+        Endpoint::post("/api/v1/auth/two-factor/enable", "enable_two_factor", enable_two_factor)
+            .summary("Enable two-factor login")
+            .about("Takes a TOTP code of the new authenticator, and returns recovery codes.")
+            .fails(&[Code::InvalidCredentials, Code::Conflict, Code::RateLimited]),
+        Endpoint::post("/api/v1/auth/two-factor/disable", "disable_two_factor", disable_two_factor)
+            .summary("Disable two-factor login")
+            .fails(&[Code::InvalidCredentials, Code::Conflict, Code::RateLimited]),
+    ]
 }
 
-/// Begin the setup of two-factor login
-///
-/// Logins need no code until it is enabled.
-#[utoipa::path(post, path = "/api/v1/auth/two-factor/setup", tag = "auth", security(("bearer" = [])),
-    responses((status = 200, body = Envelope<TwoFactorSetupView>)))]
-pub(crate) async fn set_up_two_factor(
+async fn set_up_two_factor(
     api: Data<Api>,
     caller: SessionCaller,
     body: Body<NoFields>,
@@ -36,12 +42,7 @@ pub(crate) async fn set_up_two_factor(
     Ok(success("Two-factor login can be enabled now", setup.into()))
 }
 
-/// Enable two-factor login
-///
-/// Takes a TOTP code of the new authenticator, and returns recovery codes.
-#[utoipa::path(post, path = "/api/v1/auth/two-factor/enable", tag = "auth", security(("bearer" = [])),
-    request_body = TwoFactorCode, responses((status = 200, body = Envelope<RecoveryCodes>)))]
-pub(crate) async fn enable_two_factor(
+async fn enable_two_factor(
     api: Data<Api>,
     caller: SessionCaller,
     body: Body<TwoFactorCode>,
@@ -51,10 +52,7 @@ pub(crate) async fn enable_two_factor(
     Ok(success("Two-factor login enabled successfully", codes.into()))
 }
 
-/// Disable two-factor login
-#[utoipa::path(post, path = "/api/v1/auth/two-factor/disable", tag = "auth", security(("bearer" = [])),
-    request_body = TwoFactorCode, responses((status = 200, body = Envelope<Nothing>)))]
-pub(crate) async fn disable_two_factor(
+async fn disable_two_factor(
     api: Data<Api>,
     caller: SessionCaller,
     body: Body<TwoFactorCode>,

@@ -14,8 +14,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    applications::ApplicationView, deployments::DeploymentView, fields::Field, pages::Pagination,
-    repeated::Repeated, timestamp::Moment,
+    applications::ApplicationView,
+    deployments::DeploymentView,
+    fields::{Field, Invalid},
+    pages::Pagination,
+    repeated::Repeated,
+    schema::one_of,
+    timestamp::Moment,
 };
 
 /// A line of a log. Its relations are omitted unless they are attached.
@@ -61,11 +66,15 @@ pub(super) enum Embedding {
 }
 
 impl Field for Embedding {
-    fn read(value: Value) -> Result<Self, String> {
+    fn read(value: Value) -> Result<Self, Invalid> {
         match String::read(value)?.trim() {
             "none" => Ok(Self::None),
-            other => Err(InvalidValue::text("`none`, or absent", other).to_string()),
+            other => Err(InvalidValue::text("`none`, or absent", other).into()),
         }
+    }
+
+    fn schema() -> Value {
+        one_of(["none"])
     }
 }
 

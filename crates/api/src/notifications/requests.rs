@@ -1,5 +1,6 @@
 //! The request bodies of notifications.
 
+use crate::input::input;
 use launchway_application::notifications::{NewSmtp, NewWebhook, SmtpChange, WebhookChange};
 use launchway_domain::{
     applications::Port,
@@ -10,28 +11,14 @@ use launchway_domain::{
     secret::Secret,
     users::EmailAddress,
 };
-use utoipa::ToSchema;
 
-use crate::{body::Input, error::ApiError, fields::Fields};
-
-#[derive(ToSchema)]
-pub(crate) struct CreateWebhook {
-    /// `slack`, `discord` or `generic`.
-    #[schema(rename = "type", value_type = String, example = "slack")]
-    kind: WebhookKind,
-    #[schema(value_type = String, max_length = 2048, example = "https://hooks.example.com/services/T0/B0/x")]
-    webhook_url: WebhookUrl,
-    /// True by default.
-    is_active: Option<bool>,
-}
-
-impl Input for CreateWebhook {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let kind = fields.required("type");
-        let webhook_url = fields.required("webhook_url");
-        let is_active = fields.optional("is_active");
-        fields.finish()?;
-        Ok(Self { kind: kind?, webhook_url: webhook_url?, is_active: is_active? })
+input! {
+    pub(crate) struct CreateWebhook {
+        /// `slack`, `discord` or `generic`.
+        kind as "type": WebhookKind,
+        webhook_url: WebhookUrl,
+        /// True by default.
+        is_active: Option<bool>,
     }
 }
 
@@ -41,24 +28,13 @@ impl From<CreateWebhook> for NewWebhook {
     }
 }
 
-/// Absent fields keep their values.
-#[derive(ToSchema)]
-pub(crate) struct UpdateWebhook {
-    /// The channel to update: `slack`, `discord` or `generic`.
-    #[schema(rename = "type", value_type = String, example = "slack")]
-    kind: WebhookKind,
-    #[schema(value_type = Option<String>, max_length = 2048)]
-    webhook_url: Option<WebhookUrl>,
-    is_active: Option<bool>,
-}
-
-impl Input for UpdateWebhook {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let kind = fields.required("type");
-        let webhook_url = fields.optional("webhook_url");
-        let is_active = fields.optional("is_active");
-        fields.finish()?;
-        Ok(Self { kind: kind?, webhook_url: webhook_url?, is_active: is_active? })
+input! {
+    /// Absent fields keep their values.
+    pub(crate) struct UpdateWebhook {
+        /// The channel to update: `slack`, `discord` or `generic`.
+        kind as "type": WebhookKind,
+        webhook_url: Option<WebhookUrl>,
+        is_active: Option<bool>,
     }
 }
 
@@ -68,51 +44,20 @@ impl From<UpdateWebhook> for (WebhookKind, WebhookChange) {
     }
 }
 
-#[derive(ToSchema)]
-pub(crate) struct CreateSmtp {
-    #[schema(value_type = String, max_length = 253, example = "smtp.example.com")]
-    host: MailHost,
-    /// By default 587 for `starttls`, 465 for `tls` and 25 for `none`.
-    #[schema(value_type = Option<i64>, minimum = 1, maximum = 65535)]
-    port: Option<Port>,
-    #[schema(value_type = Option<String>, max_length = 255)]
-    username: Option<MailUsername>,
-    /// Never shown again.
-    #[schema(value_type = Option<String>)]
-    password: Option<Secret<String>>,
-    #[schema(value_type = String, example = "launchway@example.com")]
-    from_email: EmailAddress,
-    #[schema(value_type = Option<String>, max_length = 100)]
-    from_name: Option<SenderName>,
-    /// At most 50 addresses; the organization's admins by default.
-    #[schema(value_type = Option<Vec<String>>, max_items = 50)]
-    to: Option<Recipients>,
-    /// `starttls`, `tls` or `none`; `starttls` by default.
-    #[schema(value_type = Option<String>, example = "starttls")]
-    security: Option<MailSecurity>,
-}
-
-impl Input for CreateSmtp {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let host = fields.required("host");
-        let port = fields.optional("port");
-        let username = fields.optional("username");
-        let password = fields.optional("password");
-        let from_email = fields.required("from_email");
-        let from_name = fields.optional("from_name");
-        let to = fields.optional("to");
-        let security = fields.optional("security");
-        fields.finish()?;
-        Ok(Self {
-            host: host?,
-            port: port?,
-            username: username?,
-            password: password?,
-            from_email: from_email?,
-            from_name: from_name?,
-            to: to?,
-            security: security?,
-        })
+input! {
+    pub(crate) struct CreateSmtp {
+        host: MailHost,
+        /// By default 587 for `starttls`, 465 for `tls` and 25 for `none`.
+        port: Option<Port>,
+        username: Option<MailUsername>,
+        /// Never shown again.
+        password: Option<Secret<String>>,
+        from_email: EmailAddress,
+        from_name: Option<SenderName>,
+        /// At most 50 addresses; the organization's admins by default.
+        to: Option<Recipients>,
+        /// `starttls`, `tls` or `none`; `starttls` by default.
+        security: Option<MailSecurity>,
     }
 }
 
@@ -132,53 +77,20 @@ impl From<CreateSmtp> for NewSmtp {
     }
 }
 
-/// Absent fields keep their values.
-#[derive(ToSchema)]
-pub(crate) struct UpdateSmtp {
-    #[schema(value_type = Option<String>, max_length = 253)]
-    host: Option<MailHost>,
-    #[schema(value_type = Option<i64>, minimum = 1, maximum = 65535)]
-    port: Option<Port>,
-    #[schema(value_type = Option<String>, max_length = 255)]
-    username: Option<MailUsername>,
-    #[schema(value_type = Option<String>)]
-    password: Option<Secret<String>>,
-    #[schema(value_type = Option<String>)]
-    from_email: Option<EmailAddress>,
-    #[schema(value_type = Option<String>, max_length = 100)]
-    from_name: Option<SenderName>,
-    /// An empty list means the organization's admins.
-    #[schema(value_type = Option<Vec<String>>, max_items = 50)]
-    to: Option<Recipients>,
-    #[schema(value_type = Option<String>)]
-    security: Option<MailSecurity>,
-    /// True if mail is sent.
-    is_active: Option<bool>,
-}
-
-impl Input for UpdateSmtp {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let host = fields.optional("host");
-        let port = fields.optional("port");
-        let username = fields.optional("username");
-        let password = fields.optional("password");
-        let from_email = fields.optional("from_email");
-        let from_name = fields.optional("from_name");
-        let to = fields.optional("to");
-        let security = fields.optional("security");
-        let is_active = fields.optional("is_active");
-        fields.finish()?;
-        Ok(Self {
-            host: host?,
-            port: port?,
-            username: username?,
-            password: password?,
-            from_email: from_email?,
-            from_name: from_name?,
-            to: to?,
-            security: security?,
-            is_active: is_active?,
-        })
+input! {
+    /// Absent fields keep their values.
+    pub(crate) struct UpdateSmtp {
+        host: Option<MailHost>,
+        port: Option<Port>,
+        username: Option<MailUsername>,
+        password: Option<Secret<String>>,
+        from_email: Option<EmailAddress>,
+        from_name: Option<SenderName>,
+        /// An empty list means the organization's admins.
+        to: Option<Recipients>,
+        security: Option<MailSecurity>,
+        /// True if mail is sent.
+        is_active: Option<bool>,
     }
 }
 
@@ -191,32 +103,16 @@ impl From<UpdateSmtp> for SmtpChange {
     }
 }
 
-#[derive(ToSchema)]
-pub(crate) struct DeleteSmtp {
-    /// The organization's only one by default.
-    #[schema(value_type = Option<String>)]
-    pub(super) id: Option<SmtpConfigId>,
-}
-
-impl Input for DeleteSmtp {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let id = fields.id("id");
-        fields.finish()?;
-        Ok(Self { id: id? })
+input! {
+    pub(crate) struct DeleteSmtp {
+        /// The organization's only one by default.
+        pub(super) id: Option<SmtpConfigId>,
     }
 }
 
-#[derive(ToSchema)]
-pub(crate) struct TryChannel {
-    /// `slack`, `discord`, `generic` or `smtp`.
-    #[schema(value_type = String, example = "slack")]
-    pub(super) channel: ChannelKind,
-}
-
-impl Input for TryChannel {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let channel = fields.required("channel");
-        fields.finish()?;
-        Ok(Self { channel: channel? })
+input! {
+    pub(crate) struct TryChannel {
+        /// `slack`, `discord`, `generic` or `smtp`.
+        pub(super) channel: ChannelKind,
     }
 }

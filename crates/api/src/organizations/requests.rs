@@ -1,29 +1,17 @@
 //! The request bodies of organizations.
 
+use crate::input::input;
 use launchway_application::organizations::{NewMember, NewOrganization, OrganizationChange};
 use launchway_domain::{
     ids::{OrganizationId, UserId},
     organizations::{Description, OrganizationName, Role},
     users::{EmailAddress, Username},
 };
-use utoipa::ToSchema;
 
-use crate::{body::Input, error::ApiError, fields::Fields};
-
-#[derive(ToSchema)]
-pub(crate) struct CreateOrganization {
-    #[schema(value_type = String, min_length = 1, max_length = 50)]
-    name: OrganizationName,
-    #[schema(value_type = Option<String>, max_length = 100)]
-    description: Option<Description>,
-}
-
-impl Input for CreateOrganization {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let name = fields.required("name");
-        let description = fields.optional("description");
-        fields.finish()?;
-        Ok(Self { name: name?, description: description? })
+input! {
+    pub(crate) struct CreateOrganization {
+        name: OrganizationName,
+        description: Option<Description>,
     }
 }
 
@@ -33,21 +21,11 @@ impl From<CreateOrganization> for NewOrganization {
     }
 }
 
-/// Absent fields keep their values.
-#[derive(ToSchema)]
-pub(crate) struct UpdateOrganization {
-    #[schema(value_type = Option<String>, max_length = 50)]
-    name: Option<OrganizationName>,
-    #[schema(value_type = Option<String>, max_length = 100)]
-    description: Option<Description>,
-}
-
-impl Input for UpdateOrganization {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let name = fields.optional("name");
-        let description = fields.optional("description");
-        fields.finish()?;
-        Ok(Self { name: name?, description: description? })
+input! {
+    /// Absent fields keep their values.
+    pub(crate) struct UpdateOrganization {
+        name: Option<OrganizationName>,
+        description: Option<Description>,
     }
 }
 
@@ -57,39 +35,26 @@ impl From<UpdateOrganization> for OrganizationChange {
     }
 }
 
-#[derive(ToSchema)]
-pub(crate) struct OrganizationUsers {
-    /// One of your organizations.
-    #[schema(value_type = Option<String>)]
-    pub(super) id: Option<OrganizationId>,
-}
-
-impl Input for OrganizationUsers {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let id = fields.id("id");
-        fields.finish()?;
-        Ok(Self { id: id? })
+input! {
+    pub(crate) struct AnOrganization {
+        /// Id of one of your organizations; default: the current one
+        pub(super) id: Option<OrganizationId>,
     }
 }
 
-#[derive(ToSchema)]
-pub(crate) struct AddMember {
-    #[schema(value_type = String, example = "grace@example.com")]
-    email: EmailAddress,
-    #[schema(value_type = String, example = "member")]
-    role: Role,
-    /// The name of a new account.
-    #[schema(value_type = Option<String>, max_length = 50)]
-    username: Option<Username>,
+input! {
+    pub(crate) struct TheOrganization {
+        /// Id of one of your organizations
+        pub(super) id: OrganizationId,
+    }
 }
 
-impl Input for AddMember {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let email = fields.required("email");
-        let role = fields.required("role");
-        let username = fields.optional("username");
-        fields.finish()?;
-        Ok(Self { email: email?, role: role?, username: username? })
+input! {
+    pub(crate) struct AddMember {
+        email: EmailAddress,
+        role: Role,
+        /// The name of a new account.
+        username: Option<Username>,
     }
 }
 
@@ -99,33 +64,15 @@ impl From<AddMember> for NewMember {
     }
 }
 
-#[derive(ToSchema)]
-pub(crate) struct ChangeMember {
-    #[schema(value_type = String)]
-    pub(super) user_id: UserId,
-    #[schema(value_type = String, example = "viewer")]
-    pub(super) role: Role,
-}
-
-impl Input for ChangeMember {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let user_id = fields.required_id("user_id");
-        let role = fields.required("role");
-        fields.finish()?;
-        Ok(Self { user_id: user_id?, role: role? })
+input! {
+    pub(crate) struct ChangeMember {
+        pub(super) user_id: UserId,
+        pub(super) role: Role,
     }
 }
 
-#[derive(ToSchema)]
-pub(crate) struct RemoveMember {
-    #[schema(value_type = String)]
-    pub(super) user_id: UserId,
-}
-
-impl Input for RemoveMember {
-    fn read(mut fields: Fields) -> Result<Self, ApiError> {
-        let user_id = fields.required_id("user_id");
-        fields.finish()?;
-        Ok(Self { user_id: user_id? })
+input! {
+    pub(crate) struct RemoveMember {
+        pub(super) user_id: UserId,
     }
 }

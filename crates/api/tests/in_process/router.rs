@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Returns method, path and operation of each entry of the document, with duplicates.
 fn documented() -> Vec<(String, String, Value)> {
-    let document = serde_json::to_value(document()).unwrap();
+    let document = document();
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -18,20 +18,24 @@ fn documented() -> Vec<(String, String, Value)> {
 }
 
 #[test]
-fn document_has_exactly_the_mounted_operations() {
-    let mounted: BTreeSet<_> =
-        operations().into_iter().map(|operation| (operation.method, operation.path.to_owned())).collect();
-    let documented: BTreeSet<_> = documented().into_iter().map(|(method, path, _)| (method, path)).collect();
-    assert_eq!(mounted, documented);
+fn no_operation_is_mounted_twice() {
+    let mounted: Vec<_> =
+        operations().into_iter().map(|operation| (operation.method, operation.path)).collect();
+    let once: BTreeSet<_> = mounted.iter().collect();
+    assert_eq!(once.len(), mounted.len());
 }
 
 #[test]
-fn no_operation_is_mounted_twice() {
-    let mut mounted = operations();
-    mounted.sort();
-    let count = mounted.len();
-    mounted.dedup();
-    assert_eq!(mounted.len(), count);
+fn operations_have_ids_and_summaries_of_their_own() {
+    let documented = documented();
+    for key in ["operationId", "summary"] {
+        let texts: BTreeSet<_> =
+            documented.iter().map(|(_, _, operation)| operation[key].to_string()).collect();
+        assert!(!texts.contains("\"\""), "{key}");
+        if key == "operationId" {
+            assert_eq!(texts.len(), documented.len());
+        }
+    }
 }
 
 #[test]
@@ -52,6 +56,6 @@ fn only_authenticated_operations_take_an_organization() {
     for (method, path, operation) in documented() {
         let mut parameters = operation["parameters"].as_array().into_iter().flatten();
         let takes_one = parameters.any(|parameter| parameter["name"] == "X-Organization-Id");
-        assert_eq!(takes_one, operation["security"].is_array(), "{method} {path}");
+        assert_eq!(takes_one, operation["security"] != serde_json::json!([]), "{method} {path}");
     }
 }

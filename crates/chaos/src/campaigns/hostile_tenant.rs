@@ -26,8 +26,11 @@ Two organizations share an installation with an engine of the campaign's own. Th
 load, is deployed again and again, and a client reads its list of applications with pauses of 2 ms, first alone, then \
 beside an administrator of the hostile one. That one builds fork bombs and large images, runs a container that prints without a \
 pause, creates applications until it is refused, opens log streams until it is refused and holds them, and runs \
-extensions that publish ports of the machine. No request and no deployment of the normal organization may fail.";
+extensions that publish ports of the machine. The server has the priority of its packaged unit (`Nice=-10`), and so has \
+the client that reads, which stands for one on another machine. No request and no deployment of the normal organization may fail.";
 
+/// The priority of the packaged units. Programs that the server starts inherit it.
+const PRIORITY: &[&str] = &["nice", "-n", "-10"];
 /// The list that the reader asks for.
 const READ: &str = "/api/v1/deploy/applications";
 /// The pause between two requests of a client to an application.
@@ -61,8 +64,13 @@ pub(crate) fn run(options: &Options) -> Section {
         ("LAUNCHWAY_BUILD_PIDS", options.count(64, 2048).to_string()),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let shape =
-        Shape { organizations: &["normal", "hostile"], applications: 1, settings, ..Shape::default() };
+    let shape = Shape {
+        organizations: &["normal", "hostile"],
+        applications: 1,
+        settings,
+        wrapper: PRIORITY,
+        ..Shape::default()
+    };
     let mut tenants = Tenants::start(options, &shape);
     let length = Duration::from_secs(options.count(20, 300) as u64);
 
@@ -99,7 +107,7 @@ pub(crate) fn run(options: &Options) -> Section {
 /// Sends requests to the normal organization's application, deploys it repeatedly and reads, for this time.
 fn measure(tenants: &mut Tenants, time: Duration) -> Beside {
     let load = Load::of(tenants, &[NORMAL], "/", PAUSE);
-    let reader = Regular::begin(tenants.client(0), READ);
+    let reader = Regular::begin_with_priority(tenants.client(0), READ);
     let (started, mut deployments, mut failed_deployments) = (Instant::now(), Vec::new(), 0);
     while started.elapsed() < time {
         let requested = Instant::now();

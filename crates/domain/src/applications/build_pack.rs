@@ -62,6 +62,9 @@ pub enum ProxyServer {
 }
 
 impl ProxyServer {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Launchway, Self::Caddy];
+
     /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -7,7 +7,7 @@ use crate::{
     auth::Origin,
     clock::Timestamp,
     ids::{AuditEntryId, UserId},
-    value::InvalidValue,
+    value::named,
     webhooks::CodeHost,
 };
 
@@ -141,45 +141,11 @@ impl Event {
     }
 }
 
-macro_rules! named {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident => $text:literal),* $(,)? }, $allowed:literal) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $(#[doc = concat!("`", $text, "`.")] $variant),* }
-
-        impl $name {
-            /// Returns the name used in the API.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),* }
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = InvalidValue;
-
-            fn from_str(raw: &str) -> Result<Self, InvalidValue> {
-                match raw.trim() {
-                    $($text => Ok(Self::$variant),)*
-                    other => Err(InvalidValue::text($allowed, other)),
-                }
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidValue;
-
-            fn try_from(raw: String) -> Result<Self, InvalidValue> {
-                raw.parse()
-            }
-        }
-    };
-}
-
 named!(
     /// A kind of action.
-    Action { Create => "create", Update => "update", Delete => "delete", Access => "access" },
-    "`create`, `update`, `delete` or `access`"
+    Action,
+    "`create`, `update`, `delete` or `access`",
+    { Create => "create", Update => "update", Delete => "delete", Access => "access" }
 );
 
 impl Action {
@@ -197,7 +163,10 @@ impl Action {
 
 named!(
     /// A kind of resource.
-    Resource {
+    Resource,
+    "one of user, organization, application, deployment, extension, execution, notification, smtp_config, \
+     token or webhook",
+    {
         User => "user",
         Organization => "organization",
         Application => "application",
@@ -208,7 +177,5 @@ named!(
         SmtpConfig => "smtp_config",
         Token => "token",
         Webhook => "webhook",
-    },
-    "one of user, organization, application, deployment, extension, execution, notification, smtp_config, \
-     token or webhook"
+    }
 );
