@@ -27,6 +27,8 @@ mod wrk;
 
 use std::{env, path::Path};
 
+use clap::ValueEnum as _;
+
 use crate::{
     bench::{effort::Effort, report::Report},
     command::{BenchOptions, Section},
@@ -39,7 +41,7 @@ use crate::{
 
 /// Builds, measures and prints, or compares two reports; fails when a goal is missed, or the two differ.
 pub(crate) fn run(options: &BenchOptions) -> Outcome {
-    if let Some((one, other)) = &options.compare {
+    if let [one, other] = &options.compare[..] {
         return compare::run(one, other);
     }
     install::ensure(options.install)?;
@@ -52,10 +54,8 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     let mut report = Report::default();
     report.head("# Benchmarks");
     machine::describe(&mut report, effort)?;
-    for section in Section::ALL {
-        if wanted(section) {
-            measure(section, &mut report, scratch.path(), effort)?;
-        }
+    for &section in Section::value_variants().iter().filter(|section| wanted(**section)) {
+        measure(section, &mut report, scratch.path(), effort)?;
     }
 
     if let Some(file) = &options.report {

@@ -35,7 +35,7 @@ use crate::{
 /// The version of `cargo fuzz` that the targets were written for.
 const VERSION: &str = "0.13.1";
 /// The fuzz targets.
-const TARGETS: [Target; 8] = [
+pub(crate) const TARGETS: [Target; 8] = [
     Target { name: "definitions", examples: &["catalog"], longest: 300_000 },
     Target { name: "templates", examples: &[], longest: 300_000 },
     Target { name: "sources", examples: &["fuzz/examples/sources"], longest: 4096 },
@@ -47,8 +47,8 @@ const TARGETS: [Target; 8] = [
 ];
 
 /// A parser of untrusted input.
-struct Target {
-    name: &'static str,
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
     /// Folders with the initial corpus.
     examples: &'static [&'static str],
     /// The largest input in bytes: slightly more than it accepts.
@@ -58,11 +58,6 @@ struct Target {
 /// The timeout of one input in seconds, in an instrumented build. The limit of the release build is checked
 /// by `cargo xtask bench --only definitions`.
 const SLOWEST: u32 = 10;
-
-/// Returns whether there is a target of that name.
-pub(crate) fn is_target(name: &str) -> bool {
-    TARGETS.iter().any(|target| target.name == name)
-}
 
 /// Runs the targets one after the other, for a given time; fails when one finds something.
 pub(crate) fn run(options: &FuzzOptions) -> Outcome {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    command::TestOptions,
+    command::{OptionalProgram, TestOptions},
     engine::Engine,
     failure::{Failure, Outcome},
     install,
@@ -28,7 +28,7 @@ pub(crate) fn run(options: &TestOptions) -> Outcome {
     }
     install::ensure(options.install)?;
     let mut steps = steps(&options.filters, has_nextest())?;
-    if options.nixpacks {
+    if options.with == Some(OptionalProgram::Nixpacks) {
         steps.push(with_nixpacks());
     }
     let started = Instant::now();
