@@ -7,11 +7,12 @@ mod bench;
 mod chaos;
 mod command;
 mod engine;
-mod failure;
 mod fuzz;
 mod install;
 mod invariants;
+mod machine;
 mod needs;
+mod network;
 mod package;
 mod postgres;
 mod scratch;
@@ -35,8 +36,8 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{failure}");
+        Err(error) => {
+            eprintln!("{error:#}");
             ExitCode::FAILURE
         }
     }

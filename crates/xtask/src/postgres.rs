@@ -3,20 +3,15 @@
 use std::{
     env,
     ffi::OsString,
-    fs::{self, OpenOptions},
-    io::Write,
-    net::{Ipv4Addr, TcpListener},
-    os::unix::fs::chown,
+    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use crate::{
-    failure::{Failure, Outcome},
-    install, needs,
-    scratch::Scratch,
-    workspace,
-};
+use anyhow::{Context as _, Result, anyhow, bail};
+use fs_err::{self as fs, OpenOptions, os::unix::fs::chown};
+
+use crate::{install, needs, network::free_port, scratch::Scratch, workspace};
 
 /// The number of attempts: another process may take the free port before the server does.
 const ATTEMPTS: u32 = 3;
@@ -30,8 +25,8 @@ pub(crate) struct Server {
 
 impl Server {
     /// Creates a cluster in a temporary folder and waits until it accepts connections.
-    pub(crate) fn start() -> Outcome<Self> {
-        let binaries = binaries().ok_or_else(|| Failure::new("there is no PostgreSQL server here"))?;
+    pub(crate) fn start() -> Result<Self> {
+        let binaries = binaries().context("there is no PostgreSQL server here")?;
         let user = User::current()?;
         let stop = ["-D", "cluster", "-m", "immediate", "-w", "stop"];
         let farewell: Vec<_> = user
@@ -48,23 +43,23 @@ impl Server {
         let layout = ["-D", "cluster", "-A", "trust", "-U", "postgres"];
         workspace::output(initdb.args(layout).args(["--no-sync", "-E", "UTF8", "--locale=C"]))?;
 
-        let mut last = Failure::new("no attempt was made");
+        let mut last = anyhow!("no attempt was made");
         for _ in 0..ATTEMPTS {
             let port = free_port()?;
             configure(scratch.path(), port)?;
             let mut pg_ctl = user.command(&binaries.join("pg_ctl"), scratch.path());
             match workspace::output(pg_ctl.args(["-D", "cluster", "-l", "log", "-w", "-t", "60", "start"])) {
                 Ok(_) => return Ok(Self { port, _scratch: scratch }),
-                Err(failure) => last = failure,
+                Err(error) => last = error,
             }
         }
         let log = fs::read_to_string(scratch.path().join("log")).unwrap_or_default();
-        Err(Failure::because(last, log.trim()))
+        bail!("{last:#}: {}", log.trim())
     }
 
     /// Creates an empty database; returns its URL.
-    pub(crate) fn create_database(&self, name: &str) -> Outcome<String> {
-        let binaries = binaries().ok_or_else(|| Failure::new("there is no PostgreSQL server here"))?;
+    pub(crate) fn create_database(&self, name: &str) -> Result<String> {
+        let binaries = binaries().context("there is no PostgreSQL server here")?;
         let mut createdb = Command::new(binaries.join("createdb"));
         createdb.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string(), name]);
         workspace::output(&mut createdb)?;
@@ -105,15 +100,8 @@ fn newest_first(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
     folders
 }
 
-fn free_port() -> Outcome<u16> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|error| Failure::because("there is no free port on 127.0.0.1", error))
-}
-
 /// Appends our settings; of a duplicate setting, the server takes the last.
-fn configure(folder: &Path, port: u16) -> Outcome {
+fn configure(folder: &Path, port: u16) -> Result<()> {
     let settings = format!(
         "listen_addresses = '127.0.0.1'\n\
          port = {port}\n\
@@ -121,11 +109,8 @@ fn configure(folder: &Path, port: u16) -> Outcome {
          max_connections = 400\n",
         folder.display()
     );
-    OpenOptions::new()
-        .append(true)
-        .open(folder.join("cluster/postgresql.conf"))
-        .and_then(|mut file| file.write_all(settings.as_bytes()))
-        .map_err(|error| Failure::because("cannot write the settings of PostgreSQL", error))
+    let mut file = OpenOptions::new().append(true).open(folder.join("cluster/postgresql.conf"))?;
+    Ok(file.write_all(settings.as_bytes())?)
 }
 
 /// The user that runs the server, which refuses to run as root.
@@ -135,13 +120,13 @@ enum User {
 }
 
 impl User {
-    fn current() -> Outcome<Self> {
+    fn current() -> Result<Self> {
         if !install::is_root()? {
             return Ok(Self::Ourselves);
         }
-        let id = |option: &str| -> Outcome<u32> {
+        let id = |option: &str| -> Result<u32> {
             let id = workspace::output(Command::new("id").args([option, "postgres"]))?;
-            id.parse().map_err(|error| Failure::because("cannot read the id of user `postgres`", error))
+            id.parse().context("cannot read the id of user `postgres`")
         };
         Ok(Self::Postgres { uid: id("-u")?, gid: id("-g")? })
     }
@@ -162,11 +147,10 @@ impl User {
         }
     }
 
-    fn take_over(&self, folder: &Path) -> Outcome {
+    fn take_over(&self, folder: &Path) -> Result<()> {
         match *self {
             Self::Ourselves => Ok(()),
-            Self::Postgres { uid, gid } => chown(folder, Some(uid), Some(gid))
-                .map_err(|error| Failure::because("cannot give a folder to user `postgres`", error)),
+            Self::Postgres { uid, gid } => Ok(chown(folder, Some(uid), Some(gid))?),
         }
     }
 
@@ -180,7 +164,7 @@ impl User {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
+    use std::net::{Ipv4Addr, TcpStream};
 
     use super::*;
 

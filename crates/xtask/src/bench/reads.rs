@@ -1,6 +1,9 @@
 //! The cost of authenticated reads, compared with a bare server with the same body.
 
-use std::{fs, path::Path, process::Command};
+use std::{path::Path, process::Command};
+
+use anyhow::Result;
+use fs_err as fs;
 
 use crate::{
     bench::{
@@ -15,7 +18,6 @@ use crate::{
         usage,
         wrk::{self, Load},
     },
-    failure::{Failure, Outcome},
     workspace::dist,
 };
 
@@ -27,10 +29,10 @@ const MOST_MEGABYTES: f64 = 200.0;
 const ROWS: u32 = 1_000;
 
 /// Loads the server and bare ones in turn and compares their requests per second.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Authenticated reads");
     let seconds = effort.amount(SECONDS, 1);
-    report.line(&format!(
+    report.paragraph(&format!(
         "Each with a session on SQLite, its tables {ROWS} rows long, against actix-web serializing the same JSON \
          bare: `wrk -t1 -c32 -d{seconds}s` on each in turn."
     ));
@@ -48,17 +50,12 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         let rival = Rival::start(&launchway, &path, &folder.join("answer.json"))?;
         let (ours, theirs) = rival.measure(&launchway, &path, effort, seconds)?;
         resident.push(usage::resident_megabytes(launchway.server.pid())?);
-        report.line("");
-        report.line(&format!("### {name}"));
-        report.line("");
+        report.subsection(name);
         let shown = path.replace(&launchway.application, "{id}").replace(&launchway.deployment, "{id}");
-        report.line(&format!("`GET {shown}`, {} bytes.", rival.bytes));
-        report.line("");
+        report.paragraph(&format!("`GET {shown}`, {} bytes.", rival.bytes));
         add_rows(report, name, &ours, &theirs);
     }
-    report.line("");
-    report.line("Memory of the server after each of these loads:");
-    report.line("");
+    report.paragraph("Memory of the server after each of these loads:");
     report.figure(Figure::new("resident under reads", "MB", 1, resident).at_most(MOST_MEGABYTES));
     Ok(())
 }
@@ -86,7 +83,6 @@ fn add_rows(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
             format!("{:.1}", other.cpu_microseconds_per_request),
         ]);
     }
-    report.line("");
     let ratio = ours.rates().over(&theirs.rates());
     report.figure(Figure::new(format!("{name}: requests/s of bare"), "", 2, ratio).at_least(LEAST_RATIO));
     report.figure(Figure::new(format!("{name}: requests/s"), "1/s", 0, ours.rates()));
@@ -115,13 +111,11 @@ struct Rival {
 }
 
 impl Rival {
-    fn start(launchway: &Installation, path: &str, file: &Path) -> Outcome<Self> {
-        let answer = http::get(launchway.server.port, path, Some(&launchway.token));
-        let answer = http::expect_success(&format!("GET {path}"), answer)?;
-        fs::write(file, &answer.body)
-            .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))?;
+    fn start(launchway: &Installation, path: &str, file: &Path) -> Result<Self> {
+        let body = http::get(launchway.server.port, path, Some(&launchway.token))?;
+        fs::write(file, &body)?;
         let server = Server::start(Command::new(dist("examples/bare")).arg(file))?;
-        Ok(Self { server, bytes: answer.body.len() })
+        Ok(Self { server, bytes: body.len() })
     }
 
     fn measure(
@@ -130,7 +124,7 @@ impl Rival {
         path: &str,
         effort: Effort,
         seconds: u32,
-    ) -> Outcome<(Loads, Loads)> {
+    ) -> Result<(Loads, Loads)> {
         let load = |server, seconds| wrk::load(server, path, &launchway.token, seconds);
         // The first run fills caches and connection pools, and is not counted.
         load(&launchway.server, 1)?;

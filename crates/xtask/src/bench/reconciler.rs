@@ -7,14 +7,14 @@ mod installation;
 
 use std::path::Path;
 
+use anyhow::Result;
+
+pub(crate) use self::containers::{DEPLOYMENT, copy_id};
 use self::{
     containers::ContainerState,
     installation::{Installation, Usage},
 };
-use crate::{
-    bench::{effort::Effort, figure::Figure, report::Report, sample::Sample},
-    failure::Outcome,
-};
+use crate::bench::{effort::Effort, figure::Figure, report::Report, sample::Sample};
 
 const APPLICATIONS: u32 = 1_000;
 const ROUNDS: u32 = 5;
@@ -40,13 +40,12 @@ while events come, with the comparison, the records and the round of assessments
 held, the request for the log of one container is not answered, so that no other is collected.";
 
 /// Measures the server while it idles, and while events make it reconcile more often.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Reconciler");
-    report.line(METHOD);
+    report.paragraph(METHOD);
     let folder = folder.join("reconciler");
     let (looks, quiet, complete) = measure_running(report, &folder.join("running"), effort)?;
     let stopped = measure_stopped(&folder.join("stopped"), effort)?;
-    report.line("");
     report.figure(
         Figure::new("reconciler: CPU of a full look at 1000 applications", "ms", 1, looks)
             .at_most(LOOK_MILLISECONDS),
@@ -80,10 +79,9 @@ fn measure_running(
     report: &mut Report,
     folder: &Path,
     effort: Effort,
-) -> Outcome<(Sample, Vec<Usage>, Vec<Usage>)> {
+) -> Result<(Sample, Vec<Usage>, Vec<Usage>)> {
     let installation = Installation::prepare(folder, APPLICATIONS, ContainerState::Running)?;
     installation.observe(effort.amount(WARM_UP_SECONDS, QUICK_SECONDS))?;
-    report.line("");
     report.columns(&[
         "round",
         "span",
@@ -115,7 +113,7 @@ fn measure_running(
     Ok((looks, quiet, complete))
 }
 
-fn measure_stopped(folder: &Path, effort: Effort) -> Outcome<Vec<Usage>> {
+fn measure_stopped(folder: &Path, effort: Effort) -> Result<Vec<Usage>> {
     let installation = Installation::prepare(folder, APPLICATIONS, ContainerState::Stopped)?;
     installation.observe(effort.amount(WARM_UP_SECONDS, QUICK_SECONDS))?;
     let rounds = 0..effort.rounds(ROUNDS);

@@ -1,11 +1,11 @@
 //! The report: printed while measuring, and written as Markdown.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use crate::{
-    bench::{figure::Figure, plot::Plot, reasons::reason},
-    failure::{Failure, Outcome},
-};
+use anyhow::Result;
+use fs_err as fs;
+
+use crate::bench::{figure::Figure, plot::Plot, reasons::reason};
 
 /// The heading of the table that [`crate::bench::compare`] reads.
 pub(crate) const FIGURES: &str = "## Figures";
@@ -18,6 +18,15 @@ pub(crate) struct Report {
     figures: Vec<Figure>,
     /// The plots, with their file names.
     plots: Vec<(String, Plot)>,
+    last: Option<Block>,
+}
+
+/// Lines of Markdown that a blank line separates from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Paragraph,
+    Table,
+    List,
 }
 
 impl Report {
@@ -28,41 +37,49 @@ impl Report {
         self.head.push('\n');
     }
 
-    pub(crate) fn line(&mut self, line: &str) {
-        println!("{line}");
-        self.text.push_str(line);
-        self.text.push('\n');
+    pub(crate) fn section(&mut self, title: &str) {
+        self.paragraph(&format!("## {title}"));
     }
 
-    pub(crate) fn section(&mut self, title: &str) {
-        self.line("");
-        self.line(&format!("## {title}"));
-        self.line("");
+    pub(crate) fn subsection(&mut self, title: &str) {
+        self.paragraph(&format!("### {title}"));
+    }
+
+    pub(crate) fn paragraph(&mut self, text: &str) {
+        self.add(Block::Paragraph, text);
     }
 
     /// Begins a table; its rows follow by [`Self::row`].
     pub(crate) fn columns(&mut self, titles: &[&str]) {
-        self.line(&titles_of(titles));
+        self.add(Block::Table, &titles_of(titles));
     }
 
     pub(crate) fn row(&mut self, cells: &[String]) {
-        self.line(&row_of(cells));
+        self.add(Block::Table, &row_of(cells));
     }
 
     /// Adds a figure, its goal and whether it was met.
     pub(crate) fn figure(&mut self, figure: Figure) {
-        self.line(&figure.sentence());
+        self.add(Block::List, &figure.sentence());
         if let Some(reason) = reason(&figure.name).filter(|_| figure.is_missed()) {
-            self.line(&format!("  {reason}"));
+            self.add(Block::List, &format!("  {reason}"));
         }
         self.figures.push(figure);
     }
 
     /// Adds a plot, which is written to a file beside the report.
     pub(crate) fn plot(&mut self, name: &str, plot: Plot) {
-        self.line(&format!("![{}](benchmarks/{name}.svg)", plot.title));
-        self.line("");
+        self.paragraph(&format!("![{}](benchmarks/{name}.svg)", plot.title));
         self.plots.push((name.to_owned(), plot));
+    }
+
+    /// Adds a line, and a blank one before it if it begins another block.
+    fn add(&mut self, block: Block, line: &str) {
+        let last = self.last.replace(block);
+        let blank =
+            if last.is_some_and(|last| last != block || block == Block::Paragraph) { "\n" } else { "" };
+        println!("{blank}{line}");
+        self.text.push_str(&format!("{blank}{line}\n"));
     }
 
     /// Returns the names of the figures that missed their goals.
@@ -71,16 +88,13 @@ impl Report {
     }
 
     /// Writes the report, and its plots in a folder beside it.
-    pub(crate) fn write(&self, file: &Path) -> Outcome {
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
         let folder = file.with_file_name("benchmarks");
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| {
-                self.plots
-                    .iter()
-                    .try_for_each(|(name, plot)| fs::write(folder.join(format!("{name}.svg")), plot.to_svg()))
-            })
-            .and_then(|()| fs::write(file, self.whole()));
-        written.map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
+        fs::create_dir_all(&folder)?;
+        for (name, plot) in &self.plots {
+            fs::write(folder.join(format!("{name}.svg")), plot.to_svg())?;
+        }
+        Ok(fs::write(file, self.whole())?)
     }
 
     fn whole(&self) -> String {
@@ -96,8 +110,7 @@ impl Report {
             whole.push_str(&row_of(&figure.cells()));
             whole.push('\n');
         }
-        whole.push_str(&self.text);
-        whole
+        whole + "\n" + &self.text
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use anyhow::{Context as _, Result, anyhow};
+
 use crate::{
     bench::{server::Server, usage},
-    failure::{Failure, Outcome},
     workspace,
 };
 
@@ -18,11 +19,10 @@ pub(crate) struct Load {
 }
 
 /// Loads a server with 32 connections for some seconds; every response must be a success.
-pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Outcome<Load> {
-    load_by(server, path, &format!("Authorization: Bearer {token}"), 32, seconds).map_err(|failure| {
+pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Result<Load> {
+    load_by(server, path, &format!("Authorization: Bearer {token}"), 32, seconds)
         // The token must not be printed.
-        Failure::new(failure.to_string().replace(token, "***"))
-    })
+        .map_err(|error| anyhow!(format!("{error:#}").replace(token, "***")))
 }
 
 /// The same with another header and another number of connections.
@@ -32,7 +32,7 @@ pub(crate) fn load_by(
     header: &str,
     connections: u32,
     seconds: u32,
-) -> Outcome<Load> {
+) -> Result<Load> {
     let before = usage::cpu_microseconds(server.pid())?;
     let mut command = Command::new("wrk");
     command
@@ -44,7 +44,7 @@ pub(crate) fn load_by(
     let output = workspace::output(&mut command)?;
     let after = usage::cpu_microseconds(server.pid())?;
     let measured = parse(&output)
-        .ok_or_else(|| Failure::because("`wrk` met refused requests, or printed an unknown form", &output))?;
+        .with_context(|| format!("`wrk` met refused requests, or printed an unknown form: {output}"))?;
     Ok(Load {
         requests_per_second: measured.requests_per_second,
         cpu_microseconds_per_request: (after - before) / measured.requests,

@@ -1,23 +1,17 @@
 //! A code host that accepts connections and never answers, so that a worker has something to wait for.
 
-use std::{
-    net::{Ipv4Addr, TcpListener},
-    thread,
-};
+use std::{net::Ipv4Addr, thread};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::Result;
+
+use crate::network::listen;
 
 /// Listens until the process ends.
 pub(crate) struct SilentHost(u16);
 
 impl SilentHost {
-    pub(crate) fn listen() -> Outcome<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .map_err(|error| Failure::because("there is no free port on 127.0.0.1", error))?;
-        let port = listener
-            .local_addr()
-            .map_err(|error| Failure::because("a listener does not know its port", error))?
-            .port();
+    pub(crate) fn listen() -> Result<Self> {
+        let (listener, port) = listen(Ipv4Addr::LOCALHOST)?;
         thread::spawn(move || {
             // Connections are kept open until the client's timeout.
             let _kept: Vec<_> = listener.incoming().collect();
