@@ -29,8 +29,11 @@ use std::{env, path::Path, process::Command};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum as _;
 
+use self::{
+    effort::Effort, figure::Figure, http::Connection, plot::Plot, report::Report, repository::Repository,
+    sample::Sample, server::Server, wrk::Load,
+};
 use crate::{
-    bench::{effort::Effort, report::Report},
     command::{BenchOptions, Section},
     engine::Engine,
     install, machine,

@@ -41,10 +41,8 @@ pub(crate) fn run(options: &ChaosOptions) -> Result<()> {
     let profile = if options.long { "dist" } else { "dev" };
     workspace::run(&mut cargo(&format!("build -p launchway --profile {profile}")))?;
     let mut failed = Vec::new();
-    for name in CAMPAIGNS {
-        if options.campaign.as_ref().is_some_and(|only| only != name) {
-            continue;
-        }
+    let is_wanted = |name: &&str| options.campaign.as_deref().is_none_or(|only| only == *name);
+    for name in CAMPAIGNS.into_iter().filter(is_wanted) {
         let circumstances = report::circumstances(options.long)?;
         let mut campaign = campaign(name, options);
         let output =

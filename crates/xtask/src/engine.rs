@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use fs_err::{self as fs, File};
 
-use crate::{install, needs::program_folders, scratch::Scratch};
+use crate::{install, needs::program_folders, scratch::Scratch, workspace};
 
 /// The timeout of the start of an engine.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -81,13 +81,10 @@ impl Engine {
 
 /// Returns whether the docker command line reaches an engine.
 pub(crate) fn answers() -> bool {
-    Command::new("docker")
-        .args(["info", "--format", "{{.ServerVersion}}"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        // The client may exit successfully without having reached an engine.
-        .is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty())
+    let mut info = Command::new("docker");
+    // The client may exit successfully without having reached an engine.
+    workspace::output(info.args(["info", "--format", "{{.ServerVersion}}"]))
+        .is_ok_and(|text| !text.is_empty())
 }
 
 /// Starts `dockerd` in `folder`, in a session of its own: an interrupt does not reach it, and the cleanup

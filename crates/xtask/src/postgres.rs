@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use fs_err::{self as fs, OpenOptions, os::unix::fs::chown};
+use fs_err::{self as fs, OpenOptions};
 
 use crate::{install, needs, network::free_port, scratch::Scratch, workspace};
 
@@ -27,28 +27,32 @@ impl Server {
     /// Creates a cluster in a temporary folder and waits until it accepts connections.
     pub(crate) fn start() -> Result<Self> {
         let binaries = binaries().context("there is no PostgreSQL server here")?;
-        let user = User::current()?;
-        let stop = ["-D", "cluster", "-m", "immediate", "-w", "stop"];
-        let farewell: Vec<_> = user
-            .prefix()
-            .iter()
-            .map(OsString::from)
-            .chain([binaries.join("pg_ctl").into_os_string()])
-            .chain(stop.map(OsString::from))
-            .collect();
-        let scratch = Scratch::create(&user.temporary_folder(), "postgres", &farewell)?;
-        user.take_over(scratch.path())?;
-
-        let mut initdb = user.command(&binaries.join("initdb"), scratch.path());
-        let layout = ["-D", "cluster", "-A", "trust", "-U", "postgres"];
-        workspace::output(initdb.args(layout).args(["--no-sync", "-E", "UTF8", "--locale=C"]))?;
+        let is_root = install::is_root()?;
+        // The server refuses to run as root.
+        let user: &[&str] =
+            if is_root { &["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] } else { &[] };
+        let command = |program: &str, arguments: &str| -> Vec<OsString> {
+            let program = binaries.join(program).into_os_string();
+            let words = user.iter().map(OsString::from).chain([program]);
+            words.chain(arguments.split_whitespace().map(OsString::from)).collect()
+        };
+        // Root's own temporary folder may be inaccessible to others; `/tmp` is open to everyone.
+        let parent = if is_root { "/tmp".into() } else { env::temp_dir() };
+        let stop = command("pg_ctl", "-D cluster -m immediate -w stop");
+        let scratch = Scratch::create(&parent, "postgres", &stop)?;
+        let run = |words: &[OsString]| {
+            workspace::output(Command::new(&words[0]).args(&words[1..]).current_dir(scratch.path()))
+        };
+        if is_root {
+            run(&["chown", "postgres:", "."].map(OsString::from))?;
+        }
+        run(&command("initdb", "-D cluster -A trust -U postgres --no-sync -E UTF8 --locale=C"))?;
 
         let mut last = anyhow!("no attempt was made");
         for _ in 0..ATTEMPTS {
             let port = free_port()?;
             configure(scratch.path(), port)?;
-            let mut pg_ctl = user.command(&binaries.join("pg_ctl"), scratch.path());
-            match workspace::output(pg_ctl.args(["-D", "cluster", "-l", "log", "-w", "-t", "60", "start"])) {
+            match run(&command("pg_ctl", "-D cluster -l log -w -t 60 start")) {
                 Ok(_) => return Ok(Self { port, _scratch: scratch }),
                 Err(error) => last = error,
             }
@@ -111,55 +115,6 @@ fn configure(folder: &Path, port: u16) -> Result<()> {
     );
     let mut file = OpenOptions::new().append(true).open(folder.join("cluster/postgresql.conf"))?;
     Ok(file.write_all(settings.as_bytes())?)
-}
-
-/// The user that runs the server, which refuses to run as root.
-enum User {
-    Ourselves,
-    Postgres { uid: u32, gid: u32 },
-}
-
-impl User {
-    fn current() -> Result<Self> {
-        if !install::is_root()? {
-            return Ok(Self::Ourselves);
-        }
-        let id = |option: &str| -> Result<u32> {
-            let id = workspace::output(Command::new("id").args([option, "postgres"]))?;
-            id.parse().context("cannot read the id of user `postgres`")
-        };
-        Ok(Self::Postgres { uid: id("-u")?, gid: id("-g")? })
-    }
-
-    /// Returns the words before a command that make it run as this user.
-    fn prefix(&self) -> &'static [&'static str] {
-        match self {
-            Self::Ourselves => &[],
-            Self::Postgres { .. } => &["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"],
-        }
-    }
-
-    /// Root's own temporary folder may be inaccessible to others; `/tmp` is open to everyone.
-    fn temporary_folder(&self) -> PathBuf {
-        match self {
-            Self::Ourselves => env::temp_dir(),
-            Self::Postgres { .. } => "/tmp".into(),
-        }
-    }
-
-    fn take_over(&self, folder: &Path) -> Result<()> {
-        match *self {
-            Self::Ourselves => Ok(()),
-            Self::Postgres { uid, gid } => Ok(chown(folder, Some(uid), Some(gid))?),
-        }
-    }
-
-    fn command(&self, program: &Path, folder: &Path) -> Command {
-        let mut words = self.prefix().iter().map(OsString::from).chain([program.into()]);
-        let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words).current_dir(folder);
-        command
-    }
 }
 
 #[cfg(test)]

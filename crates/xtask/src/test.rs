@@ -1,9 +1,6 @@
 //! `cargo xtask test`: all checks that a change must pass.
 
-use std::{
-    process::{Command, Stdio},
-    time::Instant,
-};
+use std::{process::Command, time::Instant};
 
 use anyhow::{Result, bail, ensure};
 use fs_err as fs;
@@ -19,13 +16,17 @@ use crate::{
 /// The environment variable with the URL of the server.
 const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 
+const FORMAT: &str = "fmt --all --check";
+const LINTS: &str = "clippy --workspace --all-targets -- -D warnings";
+
 /// The number of tests in the list of the slowest.
 const SLOWEST: usize = 20;
 
 /// Runs every step in order and stops at the first that fails.
 pub(crate) fn run(options: &TestOptions) -> Result<()> {
     if options.quick {
-        return run_quick(&options.filters);
+        ensure!(has_nextest(), "`--quick` selects tests by cargo-nextest, which is not installed here");
+        return run_steps(quick_steps(&options.filters), "quick");
     }
     install::ensure(options.install)?;
     let mut steps = steps(&options.filters, has_nextest())?;
@@ -55,16 +56,11 @@ fn run_steps(steps: impl IntoIterator<Item = Command>, profile: &str) -> Result<
     Ok(())
 }
 
-/// Runs the checks and tests that need no database server and no engine.
-fn run_quick(filters: &[String]) -> Result<()> {
-    ensure!(has_nextest(), "`--quick` selects tests by cargo-nextest, which is not installed here");
-    run_steps(quick_steps(filters), "quick")
-}
-
+/// Returns the checks and tests that need no database server and no engine.
 fn quick_steps(filters: &[String]) -> [Command; 3] {
     let mut tests = cargo("nextest run --workspace --profile quick");
     tests.args(filters);
-    [cargo("fmt --all --check"), cargo("clippy --workspace --all-targets -- -D warnings"), tests]
+    [cargo(FORMAT), cargo(LINTS), tests]
 }
 
 /// Prints the slowest tests of the last run of a profile of nextest, from the report that it wrote.
@@ -98,8 +94,7 @@ fn slowest(report: &str) -> Vec<(f64, String)> {
 fn steps(filters: &[String], nextest: bool) -> Result<Vec<Command>> {
     let mut doc = cargo("doc --workspace --no-deps");
     doc.env("RUSTDOCFLAGS", "-D warnings");
-    let mut steps =
-        vec![cargo("fmt --all --check"), cargo("clippy --workspace --all-targets -- -D warnings"), doc];
+    let mut steps = vec![cargo(FORMAT), cargo(LINTS), doc];
     if nextest {
         let mut tests = cargo("nextest run --workspace");
         tests.args(filters);
@@ -119,12 +114,7 @@ fn with_nixpacks() -> Command {
 }
 
 fn has_nextest() -> bool {
-    cargo("nextest --version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    workspace::output(&mut cargo("nextest --version")).is_ok()
 }
 
 fn passed(step: &str, started: Instant) {

@@ -9,17 +9,7 @@ use std::{
 use anyhow::{Error, Result, anyhow};
 
 use crate::{
-    bench::{
-        effort::Effort,
-        figure::Figure,
-        http::{self, Connection},
-        launch,
-        report::Report,
-        repository::Repository,
-        sample::Sample,
-        server::Server,
-        usage,
-    },
+    bench::{Connection, Effort, Figure, Report, Repository, Sample, Server, http, launch, usage},
     postgres,
 };
 
@@ -58,10 +48,10 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
             Platform::start(folder.join(format!("accepted-{database}")), url, &repository, applications)?;
         let [mut rates, mut reads, mut slow, mut resident]: [Sample; 4] = Default::default();
         for _ in 0..effort.rounds(ROUNDS) {
-            let round = platform.round(Duration::from_secs(seconds.into()))?;
-            rates.push(round.accepted / f64::from(seconds));
-            reads.push(round.reads.median());
-            slow.push(round.reads.percentile(99));
+            let (accepted, milliseconds) = platform.round(Duration::from_secs(seconds.into()))?;
+            rates.push(accepted / f64::from(seconds));
+            reads.push(milliseconds.median());
+            slow.push(milliseconds.percentile(99));
             resident.push(usage::resident_megabytes(platform.server.pid())?);
         }
         report.subsection(&format!("On {database}"));
@@ -72,13 +62,6 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
         report.figure(Figure::new(name("resident meanwhile"), "MB", 1, resident).at_most(MOST_MEGABYTES));
     }
     Ok(())
-}
-
-/// The results of one round.
-struct Round {
-    accepted: f64,
-    /// Milliseconds of each.
-    reads: Sample,
 }
 
 /// A server with all features on, and its applications.
@@ -118,7 +101,8 @@ impl Platform {
         Ok(Self { server, data, token, applications: made, reads })
     }
 
-    fn round(&self, length: Duration) -> Result<Round> {
+    /// Returns the number of accepted deployments, and the milliseconds of each read.
+    fn round(&self, length: Duration) -> Result<(f64, Sample)> {
         let deadline = Instant::now() + length;
         thread::scope(|scope| {
             let writers: Vec<_> = (0..WRITERS)
@@ -133,7 +117,7 @@ impl Platform {
             for reader in readers {
                 reads.extend(reader.join().map_err(|_panic| broken())??);
             }
-            Ok(Round { accepted, reads: reads.into_iter().collect() })
+            Ok((accepted, reads.into_iter().collect()))
         })
     }
 

@@ -3,14 +3,7 @@
 use anyhow::Result;
 
 use crate::{
-    bench::{
-        effort::Effort,
-        figure::Figure,
-        plot::{self, Plot},
-        rate,
-        report::Report,
-        sample::Sample,
-    },
+    bench::{Effort, Figure, Plot, Report, Sample, plot, rate},
     postgres,
 };
 
@@ -41,7 +34,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
         }
         unsafely.push(commits("sqlite", MANY, "off")?);
     }
-    report.columns(&["writers", "SQLite, FULL", "SQLite, OFF", "PostgreSQL"]);
+    report.columns("writers | SQLite, FULL | SQLite, OFF | PostgreSQL");
     for (place, writers) in WRITERS.into_iter().enumerate() {
         let off = if writers == MANY { format!("{unsafely:.0}") } else { "–".to_owned() };
         let (sqlite, postgres) = (&durable[place], &on_postgres[place]);

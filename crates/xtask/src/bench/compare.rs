@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 use fs_err as fs;
 
-use crate::bench::{figure::Figure, report::FIGURES};
+use crate::bench::{Figure, report::FIGURES};
 
 /// One row of the table of figures.
 #[derive(Debug, PartialEq)]
@@ -105,12 +105,12 @@ mod tests {
     use std::{env, path::PathBuf};
 
     use super::*;
-    use crate::{bench::report::Report, scratch::Scratch};
+    use crate::{bench::Report, scratch::Scratch};
 
     fn written(scratch: &Scratch, name: &str, unit: &'static str, figures: &[(&str, [f64; 3])]) -> PathBuf {
         let mut report = Report::default();
         report.section("Something else");
-        report.columns(&["round", "value"]);
+        report.columns("round | value");
         for (name, values) in figures {
             report.figure(Figure::new(*name, unit, 1, values.iter().copied().collect()).at_most(100.0));
         }

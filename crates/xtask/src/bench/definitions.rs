@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use crate::{
-    bench::{effort::Effort, figure::Figure, report::Report, sample::Sample},
+    bench::{Effort, Figure, Report, Sample},
     workspace::{self, cargo, dist},
 };
 
@@ -27,7 +27,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
         "Processor time until a hostile definition of an extension is read or refused, the longest of five; of \
          the last round:",
     );
-    report.columns(&["definition", "bytes", "ms"]);
+    report.columns("definition | bytes | ms");
     for (name, bytes, milliseconds) in last {
         report.row(&[name, bytes, format!("{milliseconds:.1}")]);
     }

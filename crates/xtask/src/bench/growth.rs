@@ -2,27 +2,18 @@
 
 mod installation;
 mod request;
-mod silent_host;
 
-use std::{path::Path, time::Instant};
+use std::{net::Ipv4Addr, path::Path, time::Instant};
 
 use anyhow::Result;
 
-use self::silent_host::SilentHost;
 pub(crate) use self::{
     installation::{Installation, Place},
     request::Request,
 };
 use crate::{
-    bench::{
-        effort::Effort,
-        figure::Figure,
-        http::Connection,
-        plot::{self, Plot},
-        report::Report,
-        repository::Repository,
-        sample::Sample,
-    },
+    bench::{Connection, Effort, Figure, Plot, Report, Repository, Sample, plot},
+    network::listen,
     postgres,
 };
 
@@ -51,7 +42,8 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     report.section("Cost growth");
     report.paragraph(METHOD);
     let repository = Repository::create(&folder.join("growth-repository"), &[])?;
-    let silent = SilentHost::listen()?;
+    // A code host that never answers: the kernel accepts connections, and nobody reads from them.
+    let (_silent, silent) = listen(Ipv4Addr::LOCALHOST)?;
     let postgres = postgres::Server::start()?;
     let mut curves =
         Request::ALL.map(|request| (request, Plot::new(request.name(), "rows in each table", "ms")));
@@ -65,12 +57,12 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
                     _ => Some(postgres.create_database(&format!("rows_{rows}"))?),
                 },
                 repository: repository.path().to_owned(),
-                silent: silent.port(),
+                silent,
             };
             installations.push(Installation::prepare(place, rows)?);
         }
         report.subsection(&format!("On {database}"));
-        report.columns(&["request", "rows", "p50 ms", "p99 ms"]);
+        report.columns("request | rows | p50 ms | p99 ms");
         let mut figures = Vec::new();
         for (request, plot) in &mut curves {
             let curve = Curve::measure(&mut installations, *request, effort)?;
@@ -175,7 +167,7 @@ fn ask(installation: &mut Installation, connection: &mut Connection, request: Re
 
 fn tell_filters(report: &mut Report, longest: &Installation) -> Result<()> {
     report.paragraph("A filter of the audit trail costs what it has to look at. On the longest, in ms:");
-    report.columns(&["filter", "p50"]);
+    report.columns("filter | p50");
     for filter in FILTERS {
         let mut connection = longest.connect()?;
         let mut sample = Sample::default();

@@ -12,10 +12,7 @@ use std::{
 use anyhow::{Result, bail, ensure};
 
 use crate::{
-    bench::{
-        http::{self, Connection},
-        server::Server,
-    },
+    bench::{Connection, Server, http},
     network::free_port,
     workspace::{self, dist},
 };

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::bench::{effort::Effort, figure::Figure, rate, report::Report, sample::Sample};
+use crate::bench::{Effort, Figure, Report, Sample, rate};
 
 const ROUNDS: u32 = 7;
 /// The batch size of the log of a deployment.
@@ -14,7 +14,7 @@ const LEAST: f64 = 50_000.0;
 pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
     report.section("Log lines");
     report.paragraph("Lines per second that are durable on SQLite when the call returns, one writer:");
-    report.columns(&["round", "lines/s"]);
+    report.columns("round | lines/s");
     let mut sample = Sample::default();
     for round in 1..=effort.rounds(ROUNDS) {
         let rate = rate("log_lines", &[LINES_A_CALL, &effort.amount(SECONDS, 1).to_string(), "full"])?;

@@ -1,6 +1,6 @@
 //! A small plot as SVG: a few lines over a logarithmic axis, readable on light and dark pages.
 
-use crate::bench::sample::Sample;
+use crate::bench::Sample;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 320.0;
@@ -85,11 +85,10 @@ impl Plot {
     }
 
     fn axes(&self) -> Axes {
-        let points = || self.lines.iter().flat_map(|line| &line.points);
-        let first = points().map(|point| point.at).fold(f64::INFINITY, f64::min);
-        let last = points().map(|point| point.at).fold(f64::NEG_INFINITY, f64::max);
-        let highest =
-            points().map(|point| point.greatest).filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let places = self.places();
+        let (first, last) = (places.first().copied().unwrap_or(1.0), places.last().copied().unwrap_or(1.0));
+        let values = self.lines.iter().flat_map(|line| &line.points).map(|point| point.greatest);
+        let highest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let step = round_step(highest / TICKS);
         Axes { first, last, step, highest: (highest / step).ceil().max(1.0) * step }
     }

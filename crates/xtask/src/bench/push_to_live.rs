@@ -13,10 +13,7 @@ use anyhow::{Result, ensure};
 use fs_err::{self as fs, os::unix::fs::symlink};
 
 use crate::{
-    bench::{
-        effort::Effort, figure::Figure, http, launch, report::Report, repository::Repository, sample::Sample,
-        server::Server,
-    },
+    bench::{Effort, Figure, Report, Repository, Sample, Server, http, launch},
     workspace,
 };
 
@@ -41,7 +38,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     report.paragraph(
         "Seconds from a commit to a container that answers, a small image on the legacy builder, in turn:",
     );
-    report.columns(&["round", "by Launchway", "by hand", "ratio"]);
+    report.columns("round | by Launchway | by hand | ratio");
     base_image(&folder.join("base"))?;
     let dockerfile = format!(
         "FROM {BASE}\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"

@@ -7,16 +7,9 @@ use fs_err as fs;
 
 use crate::{
     bench::{
-        effort::Effort,
-        figure::Figure,
+        Effort, Figure, Load, Report, Repository, Sample, Server,
         growth::{Installation, Place, Request},
-        http,
-        report::Report,
-        repository::Repository,
-        sample::Sample,
-        server::Server,
-        usage,
-        wrk::{self, Load},
+        http, usage, wrk,
     },
     workspace::dist,
 };
@@ -71,9 +64,9 @@ fn paths(launchway: &mut Installation) -> [(&'static str, String); 4] {
     ]
 }
 
-fn add_rows(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
-    report.columns(&["round", "launchway req/s", "bare req/s", "ratio", "launchway CPU µs", "bare CPU µs"]);
-    for (round, (own, other)) in ours.0.iter().zip(&theirs.0).enumerate() {
+fn add_rows(report: &mut Report, name: &str, ours: &[Load], theirs: &[Load]) {
+    report.columns("round | launchway req/s | bare req/s | ratio | launchway CPU µs | bare CPU µs");
+    for (round, (own, other)) in ours.iter().zip(theirs).enumerate() {
         report.row(&[
             (round + 1).to_string(),
             format!("{:.0}", own.requests_per_second),
@@ -83,25 +76,13 @@ fn add_rows(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
             format!("{:.1}", other.cpu_microseconds_per_request),
         ]);
     }
-    let ratio = ours.rates().over(&theirs.rates());
+    let rates = |loads: &[Load]| loads.iter().map(|load| load.requests_per_second).collect::<Sample>();
+    let processor = |loads: &[Load]| loads.iter().map(|load| load.cpu_microseconds_per_request).collect();
+    let ratio = rates(ours).over(&rates(theirs));
     report.figure(Figure::new(format!("{name}: requests/s of bare"), "", 2, ratio).at_least(LEAST_RATIO));
-    report.figure(Figure::new(format!("{name}: requests/s"), "1/s", 0, ours.rates()));
-    report.figure(Figure::new(format!("{name}: CPU of a request"), "µs", 1, ours.processor()));
-    report.figure(Figure::new(format!("{name}: CPU of a bare request"), "µs", 1, theirs.processor()));
-}
-
-/// The measurements of each round.
-#[derive(Default)]
-struct Loads(Vec<Load>);
-
-impl Loads {
-    fn rates(&self) -> Sample {
-        self.0.iter().map(|load| load.requests_per_second).collect()
-    }
-
-    fn processor(&self) -> Sample {
-        self.0.iter().map(|load| load.cpu_microseconds_per_request).collect()
-    }
+    report.figure(Figure::new(format!("{name}: requests/s"), "1/s", 0, rates(ours)));
+    report.figure(Figure::new(format!("{name}: CPU of a request"), "µs", 1, processor(ours)));
+    report.figure(Figure::new(format!("{name}: CPU of a bare request"), "µs", 1, processor(theirs)));
 }
 
 /// A bare server that returns the same body.
@@ -124,20 +105,20 @@ impl Rival {
         path: &str,
         effort: Effort,
         seconds: u32,
-    ) -> Result<(Loads, Loads)> {
+    ) -> Result<(Vec<Load>, Vec<Load>)> {
         let load = |server, seconds| wrk::load(server, path, &launchway.token, seconds);
         // The first run fills caches and connection pools, and is not counted.
         load(&launchway.server, 1)?;
         load(&self.server, 1)?;
-        let (mut ours, mut theirs) = (Loads::default(), Loads::default());
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..effort.rounds(ROUNDS) {
             // The order alternates with every round, so that neither always runs on a warmer machine.
             if round.is_multiple_of(2) {
-                ours.0.push(load(&launchway.server, seconds)?);
-                theirs.0.push(load(&self.server, seconds)?);
+                ours.push(load(&launchway.server, seconds)?);
+                theirs.push(load(&self.server, seconds)?);
             } else {
-                theirs.0.push(load(&self.server, seconds)?);
-                ours.0.push(load(&launchway.server, seconds)?);
+                theirs.push(load(&self.server, seconds)?);
+                ours.push(load(&launchway.server, seconds)?);
             }
         }
         Ok((ours, theirs))

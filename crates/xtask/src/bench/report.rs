@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use fs_err as fs;
 
-use crate::bench::{figure::Figure, plot::Plot, reasons::reason};
+use crate::bench::{Figure, Plot, reasons::reason};
 
 /// The heading of the table that [`crate::bench::compare`] reads.
 pub(crate) const FIGURES: &str = "## Figures";
@@ -49,8 +49,8 @@ impl Report {
         self.add(Block::Paragraph, text);
     }
 
-    /// Begins a table; its rows follow by [`Self::row`].
-    pub(crate) fn columns(&mut self, titles: &[&str]) {
+    /// Begins a table with these titles, separated by ` | `; its rows follow by [`Self::row`].
+    pub(crate) fn columns(&mut self, titles: &str) {
         self.add(Block::Table, &titles_of(titles));
     }
 
@@ -98,24 +98,21 @@ impl Report {
     }
 
     fn whole(&self) -> String {
-        let mut whole = format!("{}\n{FIGURES}\n\n", self.head);
-        whole.push_str(
-            "Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
+        let rows: String = self.figures.iter().map(|figure| row_of(&figure.cells()) + "\n").collect();
+        format!(
+            "{}\n{FIGURES}\n\n\
+             Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
              reports agree where these spreads overlap. What is counted in time is of the machine's moment, as the \
-             bare server's is, and is compared by its ratios.\n\n",
-        );
-        whole.push_str(&titles_of(&Figure::COLUMNS));
-        whole.push('\n');
-        for figure in &self.figures {
-            whole.push_str(&row_of(&figure.cells()));
-            whole.push('\n');
-        }
-        whole + "\n" + &self.text
+             bare server's is, and is compared by its ratios.\n\n{}\n{rows}\n{}",
+            self.head,
+            titles_of(&Figure::COLUMNS.join(" | ")),
+            self.text
+        )
     }
 }
 
-fn titles_of(titles: &[&str]) -> String {
-    format!("| {} |\n|{}", titles.join(" | "), " ---: |".repeat(titles.len()))
+fn titles_of(titles: &str) -> String {
+    format!("| {titles} |\n|{}", " ---: |".repeat(titles.split(" | ").count()))
 }
 
 fn row_of(cells: &[String]) -> String {
@@ -154,7 +151,7 @@ mod tests {
     #[test]
     fn a_table_has_a_rule_below_its_titles() {
         let mut report = Report::default();
-        report.columns(&["round", "ratio"]);
+        report.columns("round | ratio");
         report.row(&["1".to_owned(), "0.50".to_owned()]);
         assert_eq!(report.text, "| round | ratio |\n| ---: | ---: |\n| 1 | 0.50 |\n");
     }

@@ -5,11 +5,7 @@ use std::{path::PathBuf, process::Command};
 use anyhow::Result;
 
 use crate::{
-    bench::{
-        http::{self, Connection},
-        launch,
-        server::Server,
-    },
+    bench::{Connection, Server, http, launch},
     workspace::{self, dist},
 };
 

@@ -1,7 +1,7 @@
 //! The requests whose cost must not grow.
 
 use crate::bench::{
-    effort::Effort,
+    Effort,
     growth::installation::{Installation, LINES_OF_ONE},
     launch::{APPLICATIONS, static_site},
     reconciler::{DEPLOYMENT, copy_id},

@@ -15,14 +15,12 @@ use fs_err as fs;
 
 use crate::{
     bench::{
-        http, launch,
+        Repository, Server, http, launch,
         reconciler::{
             check_target::CheckTarget,
             containers::{ContainerState, Fleet},
             fake_engine::FakeEngine,
         },
-        repository::Repository,
-        server::Server,
         usage,
     },
     workspace::{self, dist},
@@ -34,7 +32,7 @@ const HOLD: &str = "hold";
 /// The server, the engine and the proxy of one measurement.
 pub(crate) struct Installation {
     server: Server,
-    engine: FakeEngine,
+    pub(crate) engine: FakeEngine,
     target: CheckTarget,
     client: PathBuf,
     _proxy: Server,
@@ -93,16 +91,25 @@ impl Installation {
         let (engine, target) = (FakeEngine::listen(folder)?, CheckTarget::listen()?);
         let repository = Repository::create(&folder.join("repository"), &[])?;
         let data = folder.join("data");
-        let place =
-            Place { data: &data, client: &client, host: engine.host(), repository: repository.path() };
+        let path = format!("{}:{}", client.display(), env::var("PATH").unwrap_or_default());
+        let serve = |proxy: String| {
+            let settings = [
+                ("DOCKER_HOST", engine.host()),
+                ("PATH", path.clone()),
+                ("LAUNCHWAY_LOG", "warn".to_owned()),
+                ("LAUNCHWAY_PROXY_BIND", proxy),
+                ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.path().display().to_string()),
+            ];
+            launch::serve(&data, &settings)
+        };
 
-        let server = place.serve("off")?;
+        let server = serve("off".to_owned())?;
         let token = launch::register(&server)?;
         let site = launch::static_site("template", repository.path().display());
         let application = launch::create(&server, &token, &site)?;
         launch::wait_until_deployed(server.port, &token, &application)?;
-        let path = format!("{}?id={application}", launch::APPLICATIONS);
-        let application = http::get(server.port, &path, Some(&token))?;
+        let application = format!("{}?id={application}", launch::APPLICATIONS);
+        let application = http::get(server.port, &application, Some(&token))?;
         let organization = http::text_field(&application, "organization_id")?;
         drop(server);
         let url = format!("sqlite://{}", data.join("launchway.db").display());
@@ -112,22 +119,18 @@ impl Installation {
         engine.set_fleet(Fleet { organization, size, state, port: target.port() });
         // The server would start a proxy that outlives it.
         let (proxy, _) = launch::run_proxy(&data)?;
-        let server = place.serve(&format!("127.0.0.1:{}", proxy.port))?;
+        let server = serve(format!("127.0.0.1:{}", proxy.port))?;
         let installation = Self { server, engine, target, client, _proxy: proxy };
         launch::wait_for("a list of containers", launch::PAUSE, || Ok(installation.engine.lists() > 0))?;
         Ok(installation)
-    }
-
-    /// Turns a steady stream of events on or off.
-    pub(crate) fn send_events(&self, is_on: bool) {
-        self.engine.send_events(is_on);
     }
 
     /// Blocks the collection of logs at its next container, or continues it.
     pub(crate) fn hold_logs(&self, is_on: bool) -> Result<()> {
         self.engine.hold_logs(is_on);
         let file = self.client.join(HOLD);
-        Ok(if is_on { fs::write(file, "")? } else { fs::remove_file(file)? })
+        let done = if is_on { fs::write(file, "") } else { fs::remove_file(file) };
+        Ok(done?)
     }
 
     /// Measures for this many seconds.
@@ -147,31 +150,6 @@ impl Installation {
             log_reads: self.engine.log_reads() as f64,
             checks: self.target.answered() as f64,
         })
-    }
-}
-
-/// The environment of a server.
-struct Place<'a> {
-    data: &'a Path,
-    /// The folder of the docker client.
-    client: &'a Path,
-    host: String,
-    repository: &'a Path,
-}
-
-impl Place<'_> {
-    fn serve(&self, proxy: &str) -> Result<Server> {
-        let path = env::var("PATH").unwrap_or_default();
-        launch::serve(
-            self.data,
-            &[
-                ("DOCKER_HOST", self.host.clone()),
-                ("PATH", format!("{}:{path}", self.client.display())),
-                ("LAUNCHWAY_LOG", "warn".to_owned()),
-                ("LAUNCHWAY_PROXY_BIND", proxy.to_owned()),
-                ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", self.repository.display().to_string()),
-            ],
-        )
     }
 }
 
