@@ -21,13 +21,13 @@ pub(crate) struct Need {
 }
 
 impl Need {
-    /// A program on the path.
-    const fn program(name: &'static str, purpose: &'static str, packages: &'static [&'static str]) -> Self {
+    /// A requirement that is met by a program of this name on the path.
+    const fn new(name: &'static str, purpose: &'static str, packages: &'static [&'static str]) -> Self {
         Self { name, purpose, packages, is_met: None }
     }
 
-    /// A requirement that is not a program of that name.
-    const fn when(self, is_met: fn() -> bool) -> Self {
+    /// Replaces the check for a program.
+    const fn met_if(self, is_met: fn() -> bool) -> Self {
         Self { is_met: Some(is_met), ..self }
     }
 
@@ -37,55 +37,47 @@ impl Need {
 }
 
 const TABLE: &[Need] = &[
-    Need::program("git", "tests fetch from repositories", &["git"]),
-    Need::program("a C compiler", "SQLite and libpq are built from source", &["gcc", "libc6-dev"])
-        .when(|| ["cc", "gcc", "clang"].into_iter().any(has_program)),
-    Need::program(
-        "the PostgreSQL server",
-        "the database tests run on it as well as on SQLite",
-        &["postgresql"],
-    )
-    .when(|| postgres::binaries().is_some()),
-    Need::program("the Docker engine", "deployment tests build and run containers", &["docker.io"])
-        .when(|| has_program("docker") && (has_program("dockerd") || engine::answers())),
-    Need::program(
-        "docker-compose",
-        "deployment tests run the services of compose files",
-        &["docker-compose"],
-    ),
-    Need::program(
+    Need::new("git", "tests fetch from repositories", &["git"]),
+    Need::new("a C compiler", "SQLite and libpq are built from source", &["gcc", "libc6-dev"])
+        .met_if(|| ["cc", "gcc", "clang"].into_iter().any(has_program)),
+    Need::new("the PostgreSQL server", "the database tests run on it as well as on SQLite", &["postgresql"])
+        .met_if(|| postgres::binaries().is_some()),
+    Need::new("the Docker engine", "deployment tests build and run containers", &["docker.io"])
+        .met_if(|| has_program("docker") && (has_program("dockerd") || engine::answers())),
+    Need::new("docker-compose", "deployment tests run the services of compose files", &["docker-compose"]),
+    Need::new(
         "a static busybox at /bin/busybox",
         "the containers of deployment tests are made of it, without a registry",
         &["busybox-static"],
     )
-    .when(|| is_program(Path::new(BUSYBOX)) && is_static(BUSYBOX)),
-    Need::program("sshd", "tests fetch from private repositories by SSH", &["openssh-server"]),
-    Need::program("aiosmtpd", "tests send mail to it, with the Python of the system", &["python3-aiosmtpd"]),
-    Need::program("curl", "tests fetch pages over TLS with it", &["curl"]),
-    Need::program("pkill", "the quick start of the README kills the server with it", &["procps"]),
-    Need::program(
+    .met_if(|| is_program(Path::new(BUSYBOX)) && is_static(BUSYBOX)),
+    Need::new("sshd", "tests fetch from private repositories by SSH", &["openssh-server"]),
+    Need::new("aiosmtpd", "tests send mail to it, with the Python of the system", &["python3-aiosmtpd"]),
+    Need::new("curl", "tests fetch pages over TLS with it", &["curl"]),
+    Need::new("pkill", "the quick start of the README kills the server with it", &["procps"]),
+    Need::new(
         "caddy",
         "tests put it in front of applications, and the benchmark beside the front proxy",
         &["caddy"],
     ),
-    Need::program(
+    Need::new(
         "systemd-analyze",
         "tests have it read and rate the units, and expand their filters; nothing is started by it",
         &["systemd"],
     ),
-    Need::program(
+    Need::new(
         "nft",
         "tests load the optional rules of the packet filter in network namespaces of their own",
         &["nftables"],
     ),
-    Need::program("ip", "tests and fault campaigns make network namespaces with it", &["iproute2"]),
-    Need::program("wrk", "it makes the load of benchmarks, and of tests that no request fails", &["wrk"]),
-    Need::program(
+    Need::new("ip", "tests and fault campaigns make network namespaces with it", &["iproute2"]),
+    Need::new("wrk", "it makes the load of benchmarks, and of tests that no request fails", &["wrk"]),
+    Need::new(
         "strace",
         "fault campaigns make system calls fail with it, and rebuild disks from what it saw",
         &["strace"],
     ),
-    Need::program("faketime", "fault campaigns move the clock of a server with its library", &["faketime"]),
+    Need::new("faketime", "fault campaigns move the clock of a server with its library", &["faketime"]),
 ];
 
 /// Returns the requirements that this machine does not meet.

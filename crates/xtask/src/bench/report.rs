@@ -76,8 +76,8 @@ impl Report {
     /// Adds a line, and a blank one before it if it begins another block.
     fn add(&mut self, block: Block, line: &str) {
         let last = self.last.replace(block);
-        let blank =
-            if last.is_some_and(|last| last != block || block == Block::Paragraph) { "\n" } else { "" };
+        let is_next = block == Block::Paragraph || last.is_some_and(|last| last != block);
+        let blank = if is_next { "\n" } else { "" };
         println!("{blank}{line}");
         self.text.push_str(&format!("{blank}{line}\n"));
     }
@@ -103,7 +103,7 @@ impl Report {
             "{}\n{FIGURES}\n\n\
              Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
              reports agree where these spreads overlap. What is counted in time is of the machine's moment, as the \
-             bare server's is, and is compared by its ratios.\n\n{}\n{rows}\n{}",
+             bare server's is, and is compared by its ratios.\n\n{}\n{rows}{}",
             self.head,
             titles_of(&Figure::COLUMNS.join(" | ")),
             self.text
