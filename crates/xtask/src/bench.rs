@@ -11,7 +11,6 @@ mod growth;
 mod http;
 mod launch;
 mod log_lines;
-mod machine;
 mod plot;
 mod push_to_live;
 mod reads;
@@ -25,21 +24,26 @@ mod start_up;
 mod usage;
 mod wrk;
 
-use std::{env, path::Path};
+use std::{env, path::Path, process::Command};
 
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum as _;
+
+use self::{
+    effort::Effort, figure::Figure, http::Connection, plot::Plot, report::Report, repository::Repository,
+    sample::Sample, server::Server, wrk::Load,
+};
 use crate::{
-    bench::{effort::Effort, report::Report},
     command::{BenchOptions, Section},
     engine::Engine,
-    failure::{Failure, Outcome},
-    install,
+    install, machine,
     scratch::Scratch,
-    workspace::{self, cargo},
+    workspace::{self, cargo, dist},
 };
 
 /// Builds, measures and prints, or compares two reports; fails when a goal is missed, or the two differ.
-pub(crate) fn run(options: &BenchOptions) -> Outcome {
-    if let Some((one, other)) = &options.compare {
+pub(crate) fn run(options: &BenchOptions) -> Result<()> {
+    if let [one, other] = &options.compare[..] {
         return compare::run(one, other);
     }
     install::ensure(options.install)?;
@@ -50,12 +54,9 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     let effort = if options.quick { Effort::Quick } else { Effort::Whole };
     let scratch = Scratch::create(&env::temp_dir(), "bench", &[])?;
     let mut report = Report::default();
-    report.head("# Benchmarks");
-    machine::describe(&mut report, effort)?;
-    for section in Section::ALL {
-        if wanted(section) {
-            measure(section, &mut report, scratch.path(), effort)?;
-        }
+    describe(&mut report, effort)?;
+    for &section in Section::value_variants().iter().filter(|section| wanted(**section)) {
+        measure(section, &mut report, scratch.path(), effort)?;
     }
 
     if let Some(file) = &options.report {
@@ -63,12 +64,32 @@ pub(crate) fn run(options: &BenchOptions) -> Outcome {
     }
     match report.missed()[..] {
         [] => Ok(()),
-        [only] => Err(Failure::new(format!("a goal was missed: {only}"))),
-        ref many => Err(Failure::new(format!("{} goals were missed: {}", many.len(), many.join("; ")))),
+        [only] => bail!("a goal was missed: {only}"),
+        ref many => bail!("{} goals were missed: {}", many.len(), many.join("; ")),
     }
 }
 
-fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+/// Writes the machine, the compiler, the date and the commit.
+fn describe(report: &mut Report, effort: Effort) -> Result<()> {
+    let rustc = workspace::output(Command::new("rustc").arg("--version").current_dir(workspace::root()))?;
+    report.head("# Benchmarks\n");
+    report.head(&format!("- machine: {}", machine::describe()));
+    report.head(&format!("- compiler: {rustc}, `dist` build"));
+    report.head(&format!("- date: {}", machine::date()?));
+    report.head(&format!("- commit: {}", machine::commit(&[])));
+    if effort == Effort::Quick {
+        report.head("- rounds: short, to see that it works; the figures prove nothing");
+    }
+    Ok(())
+}
+
+/// Runs one of the programs that print the rate that they measured.
+fn rate(example: &str, arguments: &[&str]) -> Result<f64> {
+    let output = workspace::output(Command::new(dist("examples").join(example)).args(arguments))?;
+    output.parse().with_context(|| format!("`{example}` printed `{output}`, not a number"))
+}
+
+fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     match section {
         Section::StartUp => start_up::measure(report, folder, effort),
         Section::Reads => reads::measure(report, folder, effort),
@@ -84,11 +105,11 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
 }
 
 /// Builds the server, and the programs that measure one thing each without it.
-fn build(only: Option<Section>) -> Outcome {
+fn build(only: Option<Section>) -> Result<()> {
     if only == Some(Section::Definitions) {
         return Ok(());
     }
-    workspace::run(&mut cargo(&["build", "--profile", "dist", "-p", "launchway"]))?;
+    workspace::run(&mut cargo("build --profile dist -p launchway"))?;
     // In one go, so that what they share is built once. Not with the server: what it is made of would
     // then depend on what they need.
     let (packages, examples): (&[_], &[_]) = match only {
@@ -98,7 +119,7 @@ fn build(only: Option<Section>) -> Outcome {
             &["bare", "backend", "commits", "log_lines", "rows"],
         ),
     };
-    let mut programs = cargo(&["build", "--profile", "dist"]);
+    let mut programs = cargo("build --profile dist");
     programs.args(packages.iter().flat_map(|one| ["-p", one]));
     programs.args(examples.iter().flat_map(|example| ["--example", example]));
     workspace::run(&mut programs)

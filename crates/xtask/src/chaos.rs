@@ -4,10 +4,11 @@ mod report;
 
 use std::process::{Command, Stdio};
 
+use anyhow::{Context as _, Result, ensure};
+
 use crate::{
     command::ChaosOptions,
     engine::Engine,
-    failure::{Failure, Outcome},
     install,
     workspace::{self, cargo, debug, dist},
 };
@@ -33,23 +34,19 @@ pub(crate) const CAMPAIGNS: [&str; 16] = [
 ];
 
 /// Builds, runs each campaign, and prints its report; fails when a figure misses its goal.
-pub(crate) fn run(options: &ChaosOptions) -> Outcome {
+pub(crate) fn run(options: &ChaosOptions) -> Result<()> {
     install::ensure(options.install)?;
     let _engine = Engine::start()?;
-    workspace::run(&mut cargo(&["build", "-p", "launchway-chaos", "-p", "launchway-verifier"]))?;
-    let mut build = cargo(&["build", "-p", "launchway"]);
-    workspace::run(if options.long { build.args(["--profile", "dist"]) } else { &mut build })?;
+    workspace::run(&mut cargo("build -p launchway-chaos -p launchway-verifier"))?;
+    let profile = if options.long { "dist" } else { "dev" };
+    workspace::run(&mut cargo(&format!("build -p launchway --profile {profile}")))?;
     let mut failed = Vec::new();
-    for name in CAMPAIGNS {
-        if options.campaign.as_ref().is_some_and(|only| only != name) {
-            continue;
-        }
+    let is_wanted = |name: &&str| options.campaign.as_deref().is_none_or(|only| only == *name);
+    for name in CAMPAIGNS.into_iter().filter(is_wanted) {
         let circumstances = report::circumstances(options.long)?;
         let mut campaign = campaign(name, options);
-        let output = campaign
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| Failure::because(format_args!("cannot run `{name}`"), error))?;
+        let output =
+            campaign.stderr(Stdio::inherit()).output().with_context(|| format!("cannot run `{name}`"))?;
         let told = String::from_utf8_lossy(&output.stdout);
         println!("{told}");
         if let Some(file) = &options.report {
@@ -59,10 +56,8 @@ pub(crate) fn run(options: &ChaosOptions) -> Outcome {
             failed.push(name);
         }
     }
-    match failed.as_slice() {
-        [] => Ok(()),
-        failed => Err(Failure::new(format!("not as it should be: {}", failed.join(", ")))),
-    }
+    ensure!(failed.is_empty(), "not as it should be: {}", failed.join(", "));
+    Ok(())
 }
 
 fn campaign(name: &str, options: &ChaosOptions) -> Command {

@@ -3,19 +3,16 @@
 use std::{
     env,
     ffi::OsString,
-    fs::{self, File},
     path::Path,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::{
-    failure::{Failure, Outcome},
-    install,
-    needs::program_folders,
-    scratch::Scratch,
-};
+use anyhow::{Context as _, Result, bail};
+use fs_err::{self as fs, File};
+
+use crate::{install, needs::program_folders, scratch::Scratch, workspace};
 
 /// The timeout of the start of an engine.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -49,20 +46,18 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Uses the engine that answers, or starts one and waits until it does.
-    pub(crate) fn start() -> Outcome<Self> {
+    pub(crate) fn start() -> Result<Self> {
         if answers() {
             return Ok(Self { started: None });
         }
         if env::var_os("DOCKER_HOST").is_some() {
-            return Err(Failure::new(
-                "no Docker engine answers at DOCKER_HOST: start it, or unset the variable",
-            ));
+            bail!("no Docker engine answers at DOCKER_HOST: start it, or unset the variable");
         }
         if !install::is_root()? {
-            return Err(Failure::new(
+            bail!(
                 "no Docker engine answers, and only root can start one: run this as root, start `dockerd` \
-                 yourself, or let your user into the group `docker` if one runs already",
-            ));
+                 yourself, or let your user into the group `docker` if one runs already"
+            );
         }
         let farewell = ["sh", "-c", FAREWELL].map(OsString::from);
         // Below `/tmp` whatever the environment says: sockets need short paths.
@@ -71,7 +66,7 @@ impl Engine {
         let deadline = Instant::now() + TIMEOUT;
         while !answers() {
             if Instant::now() > deadline || !is_running(scratch.path()) {
-                return Err(Failure::because("the Docker engine did not start", tail_logs(scratch.path())));
+                bail!("the Docker engine did not start: {}", tail_logs(scratch.path()));
             }
             thread::sleep(Duration::from_millis(200));
         }
@@ -86,32 +81,27 @@ impl Engine {
 
 /// Returns whether the docker command line reaches an engine.
 pub(crate) fn answers() -> bool {
-    Command::new("docker")
-        .args(["info", "--format", "{{.ServerVersion}}"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        // The client may exit successfully without having reached an engine.
-        .is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty())
+    let mut info = Command::new("docker");
+    // The client may exit successfully without having reached an engine.
+    workspace::output(info.args(["info", "--format", "{{.ServerVersion}}"]))
+        .is_ok_and(|text| !text.is_empty())
 }
 
 /// Starts `dockerd` in `folder`, in a session of its own: an interrupt does not reach it, and the cleanup
 /// command of its folder stops it.
-fn spawn(folder: &Path) -> Outcome {
-    let log = |error| Failure::because("cannot write the log of dockerd", error);
-    let file = File::create(folder.join("log")).map_err(log)?;
-    let path = env::join_paths(program_folders())
-        .map_err(|error| Failure::because("the PATH cannot be used", error))?;
+fn spawn(folder: &Path) -> Result<()> {
+    let (log, _) = File::create(folder.join("log"))?.into_parts();
+    let path = env::join_paths(program_folders()).context("the PATH cannot be used")?;
     Command::new("setsid")
         .args(["sh", "-c", START])
         .env("PATH", path)
         .current_dir(folder)
         .stdin(Stdio::null())
-        .stdout(file.try_clone().map_err(log)?)
-        .stderr(file)
+        .stdout(log.try_clone()?)
+        .stderr(log)
         .status()
         .map(drop)
-        .map_err(|error| Failure::because("cannot start `dockerd`", error))
+        .context("cannot start `dockerd`")
 }
 
 fn is_running(folder: &Path) -> bool {

@@ -19,15 +19,13 @@
 //! examples in `fuzz/examples/<target>`, and a row in `TARGETS`. Interesting inputs stay in `fuzz/corpus`,
 //! which is not part of the repository. A finding becomes a test beside the code that it concerns.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
+
+use anyhow::Result;
+use fs_err as fs;
 
 use crate::{
     command::FuzzOptions,
-    failure::{Failure, Outcome},
     install,
     workspace::{self, cargo, root},
 };
@@ -35,7 +33,7 @@ use crate::{
 /// The version of `cargo fuzz` that the targets were written for.
 const VERSION: &str = "0.13.1";
 /// The fuzz targets.
-const TARGETS: [Target; 8] = [
+pub(crate) const TARGETS: [Target; 8] = [
     Target { name: "definitions", examples: &["catalog"], longest: 300_000 },
     Target { name: "templates", examples: &[], longest: 300_000 },
     Target { name: "sources", examples: &["fuzz/examples/sources"], longest: 4096 },
@@ -47,8 +45,8 @@ const TARGETS: [Target; 8] = [
 ];
 
 /// A parser of untrusted input.
-struct Target {
-    name: &'static str,
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
     /// Folders with the initial corpus.
     examples: &'static [&'static str],
     /// The largest input in bytes: slightly more than it accepts.
@@ -59,21 +57,15 @@ struct Target {
 /// by `cargo xtask bench --only definitions`.
 const SLOWEST: u32 = 10;
 
-/// Returns whether there is a target of that name.
-pub(crate) fn is_target(name: &str) -> bool {
-    TARGETS.iter().any(|target| target.name == name)
-}
-
 /// Runs the targets one after the other, for a given time; fails when one finds something.
-pub(crate) fn run(options: &FuzzOptions) -> Outcome {
+pub(crate) fn run(options: &FuzzOptions) -> Result<()> {
     install::ensure_subcommand("fuzz", VERSION)?;
     let is_wanted = |target: &&Target| {
         options.targets.is_empty() || options.targets.iter().any(|name| name == target.name)
     };
     for target in TARGETS.iter().filter(is_wanted) {
         let corpus = root().join("fuzz/corpus").join(target.name);
-        fs::create_dir_all(&corpus)
-            .map_err(|error| Failure::because(format_args!("cannot make {}", corpus.display()), error))?;
+        fs::create_dir_all(&corpus)?;
         let mut folders = vec![corpus];
         folders.extend(target.examples.iter().map(|folder| root().join(folder)));
         workspace::run(&mut fuzz(target, &folders, options.seconds))?;
@@ -83,9 +75,9 @@ pub(crate) fn run(options: &FuzzOptions) -> Outcome {
 
 fn fuzz(target: &Target, folders: &[PathBuf], seconds: u32) -> Command {
     let dictionary = root().join("fuzz").join(format!("{}.dict", target.name));
-    let mut command = cargo(&["fuzz", "run", target.name]);
+    let mut command = cargo(&format!("fuzz run {}", target.name));
     command
-        .args(folders.iter().map(PathBuf::as_path).map(Path::as_os_str))
+        .args(folders)
         .arg("--")
         .args([
             format!("-max_total_time={seconds}"),

@@ -1,16 +1,13 @@
 //! Installs missing requirements, or prints the command that does.
 
 use std::{
-    env,
-    ffi::OsString,
-    fs::{self, Permissions},
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    process::Command,
+    env, ffi::OsString, fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path, process::Command,
 };
 
+use anyhow::{Result, bail, ensure};
+use fs_err as fs;
+
 use crate::{
-    failure::{Failure, Outcome},
     needs::{self, Need},
     scratch::Scratch,
     workspace::{self, cargo},
@@ -24,39 +21,37 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 /// Ensures that the machine has what tests and benchmarks need.
 ///
 /// Installs only when asked to, on Debian, as root; otherwise fails with the command to type.
-pub(crate) fn ensure(install: bool) -> Outcome {
+pub(crate) fn ensure(install: bool) -> Result<()> {
     let missing = needs::missing();
     if missing.is_empty() {
         return Ok(());
     }
     let packages: Vec<_> = missing.iter().flat_map(|need| need.packages).copied().collect();
-    if !install {
-        return Err(Failure::new(advice(&missing, &packages)));
-    }
+    ensure!(install, advice(&missing, &packages));
     if !is_debian() || !is_root()? {
-        let reason = "`--install` works on Debian as root only";
-        return Err(Failure::new(format!("{}\n{reason}", advice(&missing, &packages))));
+        bail!("{}\n`--install` works on Debian as root only", advice(&missing, &packages));
     }
     apt(&packages)?;
     let missing = needs::missing();
-    if missing.is_empty() { Ok(()) } else { Err(Failure::new(advice(&missing, &packages))) }
+    ensure!(missing.is_empty(), advice(&missing, &packages));
+    Ok(())
 }
 
 /// Ensures that cargo has the subcommand `name` (`fuzz`, `deb`) in the expected version.
-pub(crate) fn ensure_subcommand(name: &str, version: &str) -> Outcome {
+pub(crate) fn ensure_subcommand(name: &str, version: &str) -> Result<()> {
     let package = format!("cargo-{name}");
     // Finds an installation of another version, too, and leaves one of this version as it is.
     if needs::has_program(&package) {
-        let told = workspace::output(&mut cargo(&[name, "--version"]))?;
+        let told = workspace::output(&mut cargo(&format!("{name} --version")))?;
         if told.split_whitespace().last() == Some(version) {
             return Ok(());
         }
     }
-    workspace::run(&mut cargo(&["install", &package, "--version", version, "--locked"]))
+    workspace::run(&mut cargo(&format!("install {package} --version {version} --locked")))
 }
 
 /// Returns whether this process runs as root.
-pub(crate) fn is_root() -> Outcome<bool> {
+pub(crate) fn is_root() -> Result<bool> {
     Ok(workspace::output(Command::new("id").arg("-u"))? == "0")
 }
 
@@ -64,7 +59,7 @@ fn is_debian() -> bool {
     Path::new("/etc/debian_version").exists() && needs::has_program("apt-get")
 }
 
-fn apt(packages: &[&str]) -> Outcome {
+fn apt(packages: &[&str]) -> Result<()> {
     if packages.contains(&"postgresql") {
         keep_cluster_away()?;
     }
@@ -82,20 +77,18 @@ fn apt(packages: &[&str]) -> Outcome {
 
 /// Configures Debian's package not to create a cluster, unless the machine's owner has configured it
 /// already.
-fn keep_cluster_away() -> Outcome {
+fn keep_cluster_away() -> Result<()> {
     let file = Path::new(CREATE_CLUSTER);
     if file.exists() {
         return Ok(());
     }
-    let written = file.parent().map_or(Ok(()), fs::create_dir_all);
-    written
-        .and_then(|()| fs::write(file, "create_main_cluster = false\n"))
-        .map_err(|error| Failure::because(format_args!("cannot write {CREATE_CLUSTER}"), error))
+    file.parent().map_or(Ok(()), fs::create_dir_all)?;
+    Ok(fs::write(file, "create_main_cluster = false\n")?)
 }
 
 /// Configures Debian's packages not to start services, for as long as the value lives: an SSH server is not
 /// wanted here, and without an init system, the start and with it the installation would fail.
-fn keep_services_quiet() -> Outcome<Option<Scratch>> {
+fn keep_services_quiet() -> Result<Option<Scratch>> {
     let file = Path::new(POLICY);
     if file.exists() {
         return Ok(None);
@@ -103,9 +96,8 @@ fn keep_services_quiet() -> Outcome<Option<Scratch>> {
     // The file must be removed however we end.
     let farewell = ["rm", "-f", POLICY].map(OsString::from);
     let scratch = Scratch::create(&env::temp_dir(), "install", &farewell)?;
-    fs::write(file, "#!/bin/sh\nexit 101\n")
-        .and_then(|()| fs::set_permissions(file, Permissions::from_mode(0o755)))
-        .map_err(|error| Failure::because(format_args!("cannot write {POLICY}"), error))?;
+    fs::write(file, "#!/bin/sh\nexit 101\n")?;
+    fs::set_permissions(file, Permissions::from_mode(0o755))?;
     Ok(Some(scratch))
 }
 

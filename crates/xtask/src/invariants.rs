@@ -1,28 +1,23 @@
 //! `cargo xtask invariants`: writes `docs/invariants.md`, the index of the invariants that module and item comments
 //! state.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use crate::{
-    failure::{Failure, Outcome},
-    workspace::root,
-};
+use anyhow::Result;
+use fs_err as fs;
+
+use crate::workspace::root;
 
 const PAGE: &str = "docs/invariants.md";
 const MARK: &str = "**Invariant:**";
 
 /// Writes the page.
-pub(crate) fn run() -> Outcome {
-    let page = root().join(PAGE);
-    let text = index()?;
-    fs::write(&page, text).map_err(|error| Failure::because(format_args!("cannot write {PAGE}"), error))
+pub(crate) fn run() -> Result<()> {
+    Ok(fs::write(root().join(PAGE), index()?)?)
 }
 
 /// Returns the text of the page.
-fn index() -> Outcome<String> {
+fn index() -> Result<String> {
     let mut files = Vec::new();
     collect(&root().join("crates"), &mut files)?;
     files.sort();
@@ -32,7 +27,7 @@ fn index() -> Outcome<String> {
             .to_owned();
     let mut current = String::new();
     for file in files {
-        let text = fs::read_to_string(&file).map_err(|error| cannot_read(&file, error))?;
+        let text = fs::read_to_string(&file)?;
         let path = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
         for invariant in invariants(&text) {
             let name = path.split('/').nth(1).unwrap_or_default();
@@ -48,9 +43,9 @@ fn index() -> Outcome<String> {
 }
 
 /// Adds the source files below `folder`, without those of tests.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome {
-    for entry in fs::read_dir(folder).map_err(|error| cannot_read(folder, error))? {
-        let path = entry.map_err(|error| cannot_read(folder, error))?.path();
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
         let is_own = path.file_name().is_some_and(|name| name == "invariants.rs");
         if path.is_dir() && !path.ends_with("tests") {
             collect(&path, files)?;
@@ -102,10 +97,6 @@ fn without_links(text: &str) -> String {
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-fn cannot_read(path: &Path, error: std::io::Error) -> Failure {
-    Failure::because(format_args!("cannot read {}", path.display()), error)
 }
 
 #[cfg(test)]

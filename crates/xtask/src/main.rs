@@ -1,17 +1,18 @@
 //! The project's own commands: `cargo xtask test`, `bench`, `fuzz`, `chaos` and `package`.
 //!
-//! **Invariant:** xtask has no dependencies, so that it builds quickly on a fresh machine.
+//! **Invariant:** xtask has few and small dependencies, so that it builds in seconds on a fresh machine.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 mod bench;
 mod chaos;
 mod command;
 mod engine;
-mod failure;
 mod fuzz;
 mod install;
 mod invariants;
+mod machine;
 mod needs;
+mod network;
 mod package;
 mod postgres;
 mod scratch;
@@ -20,29 +21,23 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use crate::command::{Command, USAGE};
+use clap::Parser as _;
+
+use crate::command::Command;
 
 fn main() -> ExitCode {
-    let outcome = match Command::parse(std::env::args().skip(1)) {
-        Ok(Command::Test(options)) => test::run(&options),
-        Ok(Command::Bench(options)) => bench::run(&options),
-        Ok(Command::Fuzz(options)) => fuzz::run(&options),
-        Ok(Command::Chaos(options)) => chaos::run(&options),
-        Ok(Command::Package) => package::run(),
-        Ok(Command::Invariants) => invariants::run(),
-        Ok(Command::Help) => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        Err(problem) => {
-            eprintln!("{problem}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+    let outcome = match Command::parse() {
+        Command::Test(options) => test::run(&options),
+        Command::Bench(options) => bench::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
+        Command::Chaos(options) => chaos::run(&options),
+        Command::Package => package::run(),
+        Command::Invariants => invariants::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{failure}");
+        Err(error) => {
+            eprintln!("{error:#}");
             ExitCode::FAILURE
         }
     }

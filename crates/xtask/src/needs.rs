@@ -16,125 +16,68 @@ const BUSYBOX: &str = "/bin/busybox";
 pub(crate) struct Need {
     pub(crate) name: &'static str,
     pub(crate) purpose: &'static str,
-    detection: Detection,
     pub(crate) packages: &'static [&'static str],
+    is_met: Option<fn() -> bool>,
 }
 
-#[derive(Debug)]
-enum Detection {
-    /// Any one of these programs is on the path.
-    Program(&'static [&'static str]),
-    /// `initdb`, `pg_ctl` and `postgres` are in one folder, on the path or where Debian puts them.
-    PostgresServer,
-    /// The command line of docker is on the path, with an engine that answers or can be started.
-    DockerEngine,
-    /// A statically linked busybox, for base images.
-    StaticBusybox,
+impl Need {
+    /// A requirement that is met by a program of this name on the path.
+    const fn new(name: &'static str, purpose: &'static str, packages: &'static [&'static str]) -> Self {
+        Self { name, purpose, packages, is_met: None }
+    }
+
+    /// Replaces the check for a program.
+    const fn met_if(self, is_met: fn() -> bool) -> Self {
+        Self { is_met: Some(is_met), ..self }
+    }
+
+    fn is_met(&self) -> bool {
+        self.is_met.map_or_else(|| has_program(self.name), |is_met| is_met())
+    }
 }
 
 const TABLE: &[Need] = &[
-    Need {
-        name: "git",
-        purpose: "tests fetch from repositories",
-        detection: Detection::Program(&["git"]),
-        packages: &["git"],
-    },
-    Need {
-        name: "a C compiler",
-        purpose: "SQLite and libpq are built from source",
-        detection: Detection::Program(&["cc", "gcc", "clang"]),
-        packages: &["gcc", "libc6-dev"],
-    },
-    Need {
-        name: "the PostgreSQL server",
-        purpose: "the database tests run on it as well as on SQLite",
-        detection: Detection::PostgresServer,
-        packages: &["postgresql"],
-    },
-    Need {
-        name: "the Docker engine",
-        purpose: "deployment tests build and run containers",
-        detection: Detection::DockerEngine,
-        packages: &["docker.io"],
-    },
-    Need {
-        name: "docker compose",
-        purpose: "deployment tests run the services of compose files",
-        detection: Detection::Program(&["docker-compose"]),
-        packages: &["docker-compose"],
-    },
-    Need {
-        name: "a static busybox at /bin/busybox",
-        purpose: "the containers of deployment tests are made of it, without a registry",
-        detection: Detection::StaticBusybox,
-        packages: &["busybox-static"],
-    },
-    Need {
-        name: "the SSH server",
-        purpose: "tests fetch from private repositories by SSH",
-        detection: Detection::Program(&["sshd"]),
-        packages: &["openssh-server"],
-    },
-    Need {
-        name: "the mail server aiosmtpd, for the Python of the system",
-        purpose: "tests send mail to it",
-        detection: Detection::Program(&["aiosmtpd"]),
-        packages: &["python3-aiosmtpd"],
-    },
-    Need {
-        name: "curl",
-        purpose: "tests fetch pages over TLS with it",
-        detection: Detection::Program(&["curl"]),
-        packages: &["curl"],
-    },
-    Need {
-        name: "pkill",
-        purpose: "the quick start of the README kills the server with it",
-        detection: Detection::Program(&["pkill"]),
-        packages: &["procps"],
-    },
-    Need {
-        name: "caddy",
-        purpose: "tests put it in front of applications, and the benchmark beside the front proxy",
-        detection: Detection::Program(&["caddy"]),
-        packages: &["caddy"],
-    },
-    Need {
-        name: "systemd-analyze",
-        purpose: "tests have it read and rate the units, and expand their filters; nothing is started by it",
-        detection: Detection::Program(&["systemd-analyze"]),
-        packages: &["systemd"],
-    },
-    Need {
-        name: "nft",
-        purpose: "tests load the optional rules of the packet filter in network namespaces of their own",
-        detection: Detection::Program(&["nft"]),
-        packages: &["nftables"],
-    },
-    Need {
-        name: "ip",
-        purpose: "tests and fault campaigns make network namespaces with it",
-        detection: Detection::Program(&["ip"]),
-        packages: &["iproute2"],
-    },
-    Need {
-        name: "wrk",
-        purpose: "it makes the load of benchmarks, and of tests that no request fails",
-        detection: Detection::Program(&["wrk"]),
-        packages: &["wrk"],
-    },
-    Need {
-        name: "strace",
-        purpose: "fault campaigns make system calls fail with it, and rebuild disks from what it saw",
-        detection: Detection::Program(&["strace"]),
-        packages: &["strace"],
-    },
-    Need {
-        name: "faketime",
-        purpose: "fault campaigns move the clock of a server with its library",
-        detection: Detection::Program(&["faketime"]),
-        packages: &["faketime"],
-    },
+    Need::new("git", "tests fetch from repositories", &["git"]),
+    Need::new("a C compiler", "SQLite and libpq are built from source", &["gcc", "libc6-dev"])
+        .met_if(|| ["cc", "gcc", "clang"].into_iter().any(has_program)),
+    Need::new("the PostgreSQL server", "the database tests run on it as well as on SQLite", &["postgresql"])
+        .met_if(|| postgres::binaries().is_some()),
+    Need::new("the Docker engine", "deployment tests build and run containers", &["docker.io"])
+        .met_if(|| has_program("docker") && (has_program("dockerd") || engine::answers())),
+    Need::new("docker-compose", "deployment tests run the services of compose files", &["docker-compose"]),
+    Need::new(
+        "a static busybox at /bin/busybox",
+        "the containers of deployment tests are made of it, without a registry",
+        &["busybox-static"],
+    )
+    .met_if(|| is_program(Path::new(BUSYBOX)) && is_static(BUSYBOX)),
+    Need::new("sshd", "tests fetch from private repositories by SSH", &["openssh-server"]),
+    Need::new("aiosmtpd", "tests send mail to it, with the Python of the system", &["python3-aiosmtpd"]),
+    Need::new("curl", "tests fetch pages over TLS with it", &["curl"]),
+    Need::new("pkill", "the quick start of the README kills the server with it", &["procps"]),
+    Need::new(
+        "caddy",
+        "tests put it in front of applications, and the benchmark beside the front proxy",
+        &["caddy"],
+    ),
+    Need::new(
+        "systemd-analyze",
+        "tests have it read and rate the units, and expand their filters; nothing is started by it",
+        &["systemd"],
+    ),
+    Need::new(
+        "nft",
+        "tests load the optional rules of the packet filter in network namespaces of their own",
+        &["nftables"],
+    ),
+    Need::new("ip", "tests and fault campaigns make network namespaces with it", &["iproute2"]),
+    Need::new("wrk", "it makes the load of benchmarks, and of tests that no request fails", &["wrk"]),
+    Need::new(
+        "strace",
+        "fault campaigns make system calls fail with it, and rebuild disks from what it saw",
+        &["strace"],
+    ),
+    Need::new("faketime", "fault campaigns move the clock of a server with its library", &["faketime"]),
 ];
 
 /// Returns the requirements that this machine does not meet.
@@ -158,17 +101,6 @@ pub(crate) fn has_program(name: &str) -> bool {
 pub(crate) fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-}
-
-impl Need {
-    fn is_met(&self) -> bool {
-        match self.detection {
-            Detection::Program(names) => names.iter().any(|name| has_program(name)),
-            Detection::PostgresServer => postgres::binaries().is_some(),
-            Detection::DockerEngine => has_program("docker") && (has_program("dockerd") || engine::answers()),
-            Detection::StaticBusybox => is_program(Path::new(BUSYBOX)) && is_static(BUSYBOX),
-        }
-    }
 }
 
 /// Returns whether a program needs no shared libraries, which an empty container does not have.

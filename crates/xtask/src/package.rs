@@ -1,13 +1,11 @@
 //! `cargo xtask package`: a Debian package of the `dist` build, with its manual and completions.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-    process::Command,
-};
+use std::{io::ErrorKind, path::Path, process::Command};
+
+use anyhow::Result;
+use fs_err::{self as fs, File};
 
 use crate::{
-    failure::{Failure, Outcome},
     install,
     workspace::{self, cargo},
 };
@@ -20,33 +18,27 @@ const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "launchway"), ("zsh", "_launchway"), ("fish", "launchway.fish")];
 
 /// Builds, generates the manual and the completions, and packs everything.
-pub(crate) fn run() -> Outcome {
+pub(crate) fn run() -> Result<()> {
     install::ensure_subcommand("deb", VERSION)?;
-    workspace::run(&mut cargo(&["build", "--profile", "dist", "-p", "launchway"]))?;
+    workspace::run(&mut cargo("build --profile dist -p launchway"))?;
     let folder = workspace::dist("about");
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(cannot_write(&folder, error));
-        }
-        _ => {}
-    }
+    fs::remove_dir_all(&folder).or_else(|error| match error.kind() {
+        ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })?;
     write_about(&workspace::dist("launchway"), &folder)?;
-    workspace::run(&mut cargo(&["deb", "-p", "launchway", "--no-build", "--profile", "dist"]))
+    workspace::run(&mut cargo("deb -p launchway --no-build --profile dist"))
 }
 
 /// Runs `program` to write its manual and completions into `folder`.
-fn write_about(program: &Path, folder: &Path) -> Outcome {
+fn write_about(program: &Path, folder: &Path) -> Result<()> {
     for (shell, name) in COMPLETIONS {
-        let file = folder.join(shell).join(name);
-        let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&file));
-        let made = made.map_err(|error| cannot_write(&file, error))?;
-        workspace::run(Command::new(program).args(["completions", shell]).stdout(made))?;
+        let folder = folder.join(shell);
+        fs::create_dir_all(&folder)?;
+        let (file, _) = File::create(folder.join(name))?.into_parts();
+        workspace::run(Command::new(program).args(["completions", shell]).stdout(file))?;
     }
     workspace::run(Command::new(program).args(["man", "--dir"]).arg(folder.join("man")))
-}
-
-fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
-    Failure::because(format_args!("cannot write {}", path.display()), error)
 }
 
 #[cfg(test)]

@@ -3,20 +3,15 @@
 use std::{
     env,
     ffi::OsString,
-    fs::{self, OpenOptions},
-    io::Write,
-    net::{Ipv4Addr, TcpListener},
-    os::unix::fs::chown,
+    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use crate::{
-    failure::{Failure, Outcome},
-    install, needs,
-    scratch::Scratch,
-    workspace,
-};
+use anyhow::{Context as _, Result, anyhow, bail};
+use fs_err::{self as fs, OpenOptions};
+
+use crate::{install, needs, network::free_port, scratch::Scratch, workspace};
 
 /// The number of attempts: another process may take the free port before the server does.
 const ATTEMPTS: u32 = 3;
@@ -30,41 +25,45 @@ pub(crate) struct Server {
 
 impl Server {
     /// Creates a cluster in a temporary folder and waits until it accepts connections.
-    pub(crate) fn start() -> Outcome<Self> {
-        let binaries = binaries().ok_or_else(|| Failure::new("there is no PostgreSQL server here"))?;
-        let user = User::current()?;
-        let stop = ["-D", "cluster", "-m", "immediate", "-w", "stop"];
-        let farewell: Vec<_> = user
-            .prefix()
-            .iter()
-            .map(OsString::from)
-            .chain([binaries.join("pg_ctl").into_os_string()])
-            .chain(stop.map(OsString::from))
-            .collect();
-        let scratch = Scratch::create(&user.temporary_folder(), "postgres", &farewell)?;
-        user.take_over(scratch.path())?;
+    pub(crate) fn start() -> Result<Self> {
+        let binaries = binaries().context("there is no PostgreSQL server here")?;
+        let is_root = install::is_root()?;
+        // The server refuses to run as root.
+        let user: &[&str] =
+            if is_root { &["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] } else { &[] };
+        let command = |program: &str, arguments: &str| -> Vec<OsString> {
+            let program = binaries.join(program).into_os_string();
+            let words = user.iter().map(OsString::from).chain([program]);
+            words.chain(arguments.split_whitespace().map(OsString::from)).collect()
+        };
+        // Root's own temporary folder may be inaccessible to others; `/tmp` is open to everyone.
+        let parent = if is_root { "/tmp".into() } else { env::temp_dir() };
+        let stop = command("pg_ctl", "-D cluster -m immediate -w stop");
+        let scratch = Scratch::create(&parent, "postgres", &stop)?;
+        let run = |words: &[OsString]| {
+            workspace::output(Command::new(&words[0]).args(&words[1..]).current_dir(scratch.path()))
+        };
+        if is_root {
+            run(&["chown", "postgres:", "."].map(OsString::from))?;
+        }
+        run(&command("initdb", "-D cluster -A trust -U postgres --no-sync -E UTF8 --locale=C"))?;
 
-        let mut initdb = user.command(&binaries.join("initdb"), scratch.path());
-        let layout = ["-D", "cluster", "-A", "trust", "-U", "postgres"];
-        workspace::output(initdb.args(layout).args(["--no-sync", "-E", "UTF8", "--locale=C"]))?;
-
-        let mut last = Failure::new("no attempt was made");
+        let mut last = anyhow!("no attempt was made");
         for _ in 0..ATTEMPTS {
             let port = free_port()?;
             configure(scratch.path(), port)?;
-            let mut pg_ctl = user.command(&binaries.join("pg_ctl"), scratch.path());
-            match workspace::output(pg_ctl.args(["-D", "cluster", "-l", "log", "-w", "-t", "60", "start"])) {
+            match run(&command("pg_ctl", "-D cluster -l log -w -t 60 start")) {
                 Ok(_) => return Ok(Self { port, _scratch: scratch }),
-                Err(failure) => last = failure,
+                Err(error) => last = error,
             }
         }
         let log = fs::read_to_string(scratch.path().join("log")).unwrap_or_default();
-        Err(Failure::because(last, log.trim()))
+        bail!("{last:#}: {}", log.trim())
     }
 
     /// Creates an empty database; returns its URL.
-    pub(crate) fn create_database(&self, name: &str) -> Outcome<String> {
-        let binaries = binaries().ok_or_else(|| Failure::new("there is no PostgreSQL server here"))?;
+    pub(crate) fn create_database(&self, name: &str) -> Result<String> {
+        let binaries = binaries().context("there is no PostgreSQL server here")?;
         let mut createdb = Command::new(binaries.join("createdb"));
         createdb.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string(), name]);
         workspace::output(&mut createdb)?;
@@ -105,15 +104,8 @@ fn newest_first(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
     folders
 }
 
-fn free_port() -> Outcome<u16> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|error| Failure::because("there is no free port on 127.0.0.1", error))
-}
-
 /// Appends our settings; of a duplicate setting, the server takes the last.
-fn configure(folder: &Path, port: u16) -> Outcome {
+fn configure(folder: &Path, port: u16) -> Result<()> {
     let settings = format!(
         "listen_addresses = '127.0.0.1'\n\
          port = {port}\n\
@@ -121,66 +113,13 @@ fn configure(folder: &Path, port: u16) -> Outcome {
          max_connections = 400\n",
         folder.display()
     );
-    OpenOptions::new()
-        .append(true)
-        .open(folder.join("cluster/postgresql.conf"))
-        .and_then(|mut file| file.write_all(settings.as_bytes()))
-        .map_err(|error| Failure::because("cannot write the settings of PostgreSQL", error))
-}
-
-/// The user that runs the server, which refuses to run as root.
-enum User {
-    Ourselves,
-    Postgres { uid: u32, gid: u32 },
-}
-
-impl User {
-    fn current() -> Outcome<Self> {
-        if !install::is_root()? {
-            return Ok(Self::Ourselves);
-        }
-        let id = |option: &str| -> Outcome<u32> {
-            let id = workspace::output(Command::new("id").args([option, "postgres"]))?;
-            id.parse().map_err(|error| Failure::because("cannot read the id of user `postgres`", error))
-        };
-        Ok(Self::Postgres { uid: id("-u")?, gid: id("-g")? })
-    }
-
-    /// Returns the words before a command that make it run as this user.
-    fn prefix(&self) -> &'static [&'static str] {
-        match self {
-            Self::Ourselves => &[],
-            Self::Postgres { .. } => &["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"],
-        }
-    }
-
-    /// Root's own temporary folder may be inaccessible to others; `/tmp` is open to everyone.
-    fn temporary_folder(&self) -> PathBuf {
-        match self {
-            Self::Ourselves => env::temp_dir(),
-            Self::Postgres { .. } => "/tmp".into(),
-        }
-    }
-
-    fn take_over(&self, folder: &Path) -> Outcome {
-        match *self {
-            Self::Ourselves => Ok(()),
-            Self::Postgres { uid, gid } => chown(folder, Some(uid), Some(gid))
-                .map_err(|error| Failure::because("cannot give a folder to user `postgres`", error)),
-        }
-    }
-
-    fn command(&self, program: &Path, folder: &Path) -> Command {
-        let mut words = self.prefix().iter().map(OsString::from).chain([program.into()]);
-        let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words).current_dir(folder);
-        command
-    }
+    let mut file = OpenOptions::new().append(true).open(folder.join("cluster/postgresql.conf"))?;
+    Ok(file.write_all(settings.as_bytes())?)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
+    use std::net::{Ipv4Addr, TcpStream};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::failure::{Failure, Outcome};
+use anyhow::{Context as _, Result};
 
 /// Waits for the end of its input, runs the cleanup command inside the folder, and removes it.
 const WATCHDOG: &str = r#"
@@ -35,13 +35,13 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Creates a folder below `parent`; `farewell` is a cleanup command that runs inside it before it is
     /// removed.
-    pub(crate) fn create(parent: &Path, name: &str, farewell: &[OsString]) -> Outcome<Self> {
+    pub(crate) fn create(parent: &Path, name: &str, farewell: &[OsString]) -> Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let path = parent.join(format!("launchway-{name}-{}-{}", id(), now.as_nanos()));
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .map_err(|error| Failure::because(format_args!("cannot create {}", path.display()), error))?;
+            .with_context(|| format!("cannot create {}", path.display()))?;
         let watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
             .arg(&path)
@@ -52,7 +52,7 @@ impl Scratch {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| Failure::because("cannot start `sh`", error))?;
+            .context("cannot start `sh`")?;
         Ok(Self { path, watchdog })
     }
 

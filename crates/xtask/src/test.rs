@@ -1,15 +1,13 @@
 //! `cargo xtask test`: all checks that a change must pass.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-    time::Instant,
-};
+use std::{process::Command, time::Instant};
+
+use anyhow::{Result, bail, ensure};
+use fs_err as fs;
 
 use crate::{
-    command::TestOptions,
+    command::{OptionalProgram, TestOptions},
     engine::Engine,
-    failure::{Failure, Outcome},
     install,
     postgres::Server,
     workspace::{self, cargo},
@@ -18,17 +16,21 @@ use crate::{
 /// The environment variable with the URL of the server.
 const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 
+const FORMAT: &str = "fmt --all --check";
+const LINTS: &str = "clippy --workspace --all-targets -- -D warnings";
+
 /// The number of tests in the list of the slowest.
 const SLOWEST: usize = 20;
 
 /// Runs every step in order and stops at the first that fails.
-pub(crate) fn run(options: &TestOptions) -> Outcome {
+pub(crate) fn run(options: &TestOptions) -> Result<()> {
     if options.quick {
-        return run_quick(&options.filters);
+        ensure!(has_nextest(), "`--quick` selects tests by cargo-nextest, which is not installed here");
+        return run_steps(quick_steps(&options.filters), "quick");
     }
     install::ensure(options.install)?;
     let mut steps = steps(&options.filters, has_nextest())?;
-    if options.nixpacks {
+    if options.with == Some(OptionalProgram::Nixpacks) {
         steps.push(with_nixpacks());
     }
     let started = Instant::now();
@@ -37,37 +39,28 @@ pub(crate) fn run(options: &TestOptions) -> Outcome {
     let started = Instant::now();
     let engine = Engine::start()?;
     passed(if engine.is_ours() { "Docker started" } else { "Docker runs already" }, started);
-    for mut step in steps {
-        let started = Instant::now();
-        workspace::run(step.env(POSTGRES_URL, server.url()))?;
-        passed(&workspace::shown(&step), started);
+    for step in &mut steps {
+        step.env(POSTGRES_URL, server.url());
     }
-    print_slowest("default");
-    Ok(())
+    run_steps(steps, "default")
 }
 
-/// Runs the checks and tests that need no database server and no engine.
-fn run_quick(filters: &[String]) -> Outcome {
-    if !has_nextest() {
-        return Err(Failure::new("`--quick` selects tests by cargo-nextest, which is not installed here"));
-    }
-    for mut step in quick_steps(filters) {
+/// Runs the steps in order; prints the slowest tests of the profile of nextest afterwards.
+fn run_steps(steps: impl IntoIterator<Item = Command>, profile: &str) -> Result<()> {
+    for mut step in steps {
         let started = Instant::now();
         workspace::run(&mut step)?;
         passed(&workspace::shown(&step), started);
     }
-    print_slowest("quick");
+    print_slowest(profile);
     Ok(())
 }
 
+/// Returns the checks and tests that need no database server and no engine.
 fn quick_steps(filters: &[String]) -> [Command; 3] {
-    let mut tests = cargo(&["nextest", "run", "--workspace", "--profile", "quick"]);
+    let mut tests = cargo("nextest run --workspace --profile quick");
     tests.args(filters);
-    [
-        cargo(&["fmt", "--all", "--check"]),
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-        tests,
-    ]
+    [cargo(FORMAT), cargo(LINTS), tests]
 }
 
 /// Prints the slowest tests of the last run of a profile of nextest, from the report that it wrote.
@@ -98,41 +91,30 @@ fn slowest(report: &str) -> Vec<(f64, String)> {
     cases
 }
 
-fn steps(filters: &[String], nextest: bool) -> Outcome<Vec<Command>> {
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+fn steps(filters: &[String], nextest: bool) -> Result<Vec<Command>> {
+    let mut doc = cargo("doc --workspace --no-deps");
     doc.env("RUSTDOCFLAGS", "-D warnings");
-    let mut steps = vec![
-        cargo(&["fmt", "--all", "--check"]),
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-        doc,
-    ];
+    let mut steps = vec![cargo(FORMAT), cargo(LINTS), doc];
     if nextest {
-        let mut tests = cargo(&["nextest", "run", "--workspace"]);
+        let mut tests = cargo("nextest run --workspace");
         tests.args(filters);
         // The real tests come last, so that the run ends with their summary.
-        steps.extend([cargo(&["test", "--workspace", "--doc"]), tests]);
+        steps.extend([cargo("test --workspace --doc"), tests]);
     } else if filters.is_empty() {
-        steps.push(cargo(&["test", "--workspace"]));
+        steps.push(cargo("test --workspace"));
     } else {
-        return Err(Failure::new("filters go to cargo-nextest, which is not installed here"));
+        bail!("filters go to cargo-nextest, which is not installed here");
     }
     Ok(steps)
 }
 
 /// Returns the tests that are excluded by default, because they need a program that few machines have.
 fn with_nixpacks() -> Command {
-    let mut tests = cargo(&["test", "-p", "launchway-infrastructure", "--features", "real-nixpacks"]);
-    tests.args(["--test", "nixpacks"]);
-    tests
+    cargo("test -p launchway-infrastructure --features real-nixpacks --test nixpacks")
 }
 
 fn has_nextest() -> bool {
-    cargo(&["nextest", "--version"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    workspace::output(&mut cargo("nextest --version")).is_ok()
 }
 
 fn passed(step: &str, started: Instant) {

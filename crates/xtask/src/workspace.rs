@@ -4,10 +4,10 @@ use std::{
     env,
     ffi::OsStr,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
-use crate::failure::{Failure, Outcome};
+use anyhow::{Context as _, Result, ensure};
 
 /// Returns the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
@@ -17,16 +17,12 @@ pub(crate) fn root() -> &'static Path {
 
 /// Returns a file of the build for packages, by its path below `target/dist`.
 pub(crate) fn dist(file: &str) -> PathBuf {
-    built("dist", file)
+    target().join("dist").join(file)
 }
 
 /// Returns a file of the debug build, by its path below `target/debug`.
 pub(crate) fn debug(file: &str) -> PathBuf {
-    built("debug", file)
-}
-
-fn built(profile: &str, file: &str) -> PathBuf {
-    target().join(profile).join(file)
+    target().join("debug").join(file)
 }
 
 /// Returns cargo's target folder.
@@ -35,10 +31,10 @@ pub(crate) fn target() -> PathBuf {
     root().join(target)
 }
 
-/// Returns a command of the cargo that runs us, with these arguments, in the workspace's root.
-pub(crate) fn cargo(arguments: &[&str]) -> Command {
+/// Returns a command of the cargo that runs us, with these words as arguments, in the workspace's root.
+pub(crate) fn cargo(arguments: &str) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(root());
+    command.args(arguments.split_whitespace()).current_dir(root());
     // The variables that cargo set for our own package: build scripts that depend on them (ring's does)
     // would run again, and most of the tree with them, whenever cargo is called without xtask in between.
     let about_us =
@@ -53,29 +49,21 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 const OWN: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
 /// Runs a command on our own terminal, to its end.
-pub(crate) fn run(command: &mut Command) -> Outcome {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::new(format!("`{line}` failed ({status})"))),
-        Err(error) => Err(Failure::because(format_args!("`{line}` did not start"), error)),
-    }
+    let status = command.status().with_context(|| format!("`{line}` did not start"))?;
+    ensure!(status.success(), "`{line}` failed ({status})");
+    Ok(())
 }
 
 /// Runs a command quietly and returns its stdout.
-pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+pub(crate) fn output(command: &mut Command) -> Result<String> {
     let line = shown(command);
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| Failure::because(format_args!("`{line}` did not start"), error))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    } else {
-        let words = [output.stdout, output.stderr].concat();
-        let words = String::from_utf8_lossy(&words);
-        Err(Failure::new(format!("`{line}` failed ({}):\n{}", output.status, words.trim())))
-    }
+    let Output { status, stdout, stderr } =
+        command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` did not start"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    ensure!(status.success(), "`{line}` failed ({status}):\n{}", text(&[stdout, stderr].concat()));
+    Ok(text(&stdout))
 }
 
 /// Formats the command as it would be typed.

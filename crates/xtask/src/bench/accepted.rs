@@ -2,26 +2,15 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
+use anyhow::{Error, Result, anyhow};
+
 use crate::{
-    bench::{
-        effort::Effort,
-        figure::Figure,
-        http::{self, Connection},
-        launch,
-        report::Report,
-        repository::Repository,
-        sample::Sample,
-        server::Server,
-        usage,
-    },
-    failure::{Failure, Outcome},
+    bench::{Connection, Effort, Figure, Report, Repository, Sample, Server, http, launch, usage},
     postgres,
-    workspace::{self, dist},
 };
 
 const ROUNDS: u32 = 7;
@@ -37,10 +26,10 @@ const MOST_MEGABYTES: f64 = 200.0;
 const REDEPLOY: &str = "/api/v1/deploy/application/redeploy";
 
 /// Requests deployments as fast as they are accepted.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Deployments accepted");
     let seconds = effort.amount(SECONDS, 2);
-    report.line(&format!(
+    report.paragraph(&format!(
         "{WRITERS} clients ask for deployments of {APPLICATIONS} static sites, one after the other, for {seconds} s a \
          round, while {READERS} others read settings, a deployment, the audit trail and a log in turn, every {} ms. \
          Accepted is what was answered, and so is durable with its audit entry and its job. Everything is on: the \
@@ -57,18 +46,15 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         let applications = effort.amount(APPLICATIONS, 40);
         let platform =
             Platform::start(folder.join(format!("accepted-{database}")), url, &repository, applications)?;
-        let (mut rates, mut reads, mut slow, mut resident) =
-            (Sample::default(), Sample::default(), Sample::default(), Sample::default());
+        let [mut rates, mut reads, mut slow, mut resident]: [Sample; 4] = Default::default();
         for _ in 0..effort.rounds(ROUNDS) {
-            let round = platform.round(Duration::from_secs(seconds.into()))?;
-            rates.push(round.accepted / f64::from(seconds));
-            reads.push(round.reads.median());
-            slow.push(round.reads.percentile(99));
+            let (accepted, milliseconds) = platform.round(Duration::from_secs(seconds.into()))?;
+            rates.push(accepted / f64::from(seconds));
+            reads.push(milliseconds.median());
+            slow.push(milliseconds.percentile(99));
             resident.push(usage::resident_megabytes(platform.server.pid())?);
         }
-        report.line("");
-        report.line(&format!("### On {database}"));
-        report.line("");
+        report.subsection(&format!("On {database}"));
         let name = |what: &str| format!("{what}, {database}");
         report.figure(Figure::new(name("deployments accepted"), "1/s", 0, rates).at_least(LEAST_ACCEPTED));
         report.figure(Figure::new(name("p99 of reads meanwhile"), "ms", 1, slow).at_most(MOST_MILLISECONDS));
@@ -76,13 +62,6 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         report.figure(Figure::new(name("resident meanwhile"), "MB", 1, resident).at_most(MOST_MEGABYTES));
     }
     Ok(())
-}
-
-/// The results of one round.
-struct Round {
-    accepted: f64,
-    /// Milliseconds of each.
-    reads: Sample,
 }
 
 /// A server with all features on, and its applications.
@@ -95,32 +74,24 @@ struct Platform {
 }
 
 impl Platform {
-    fn start(
-        data: PathBuf,
-        url: Option<String>,
-        repository: &Repository,
-        applications: u32,
-    ) -> Outcome<Self> {
-        let path = repository.path().display().to_string();
+    fn start(data: PathBuf, url: Option<String>, repository: &Repository, applications: u32) -> Result<Self> {
+        let repository = repository.path().display();
         let mut settings = vec![
             ("LAUNCHWAY_LOG", "warn".to_owned()),
             ("LAUNCHWAY_PROXY_BIND", "127.0.0.1:0".to_owned()),
-            ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", path.clone()),
+            ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.to_string()),
         ];
         settings.extend(url.map(|url| ("LAUNCHWAY_DATABASE_URL", url)));
-        let server = launch::serve_with(&data, &settings)?;
+        let server = launch::serve(&data, &settings)?;
         let token = launch::register(&server)?;
         let mut made = Vec::new();
         for number in 0..applications {
-            made.push(launch::create(
-                &server,
-                &token,
-                &launch::static_site(&format!("site-{number}"), &path),
-            )?);
+            let site = launch::static_site(&format!("site-{number}"), &repository);
+            made.push(launch::create(&server, &token, &site)?);
         }
         let first = made.first().cloned().unwrap_or_default();
         let deployed = launch::wait_until_deployed(server.port, &token, &first)?;
-        let deployment = http::text_field(&deployed, "id").unwrap_or_default().to_owned();
+        let deployment = http::text_field(&deployed, "id")?;
         let reads = [
             "/api/v1/user/settings".to_owned(),
             format!("/api/v1/deploy/application/deployments/{deployment}"),
@@ -130,7 +101,8 @@ impl Platform {
         Ok(Self { server, data, token, applications: made, reads })
     }
 
-    fn round(&self, length: Duration) -> Outcome<Round> {
+    /// Returns the number of accepted deployments, and the milliseconds of each read.
+    fn round(&self, length: Duration) -> Result<(f64, Sample)> {
         let deadline = Instant::now() + length;
         thread::scope(|scope| {
             let writers: Vec<_> = (0..WRITERS)
@@ -145,55 +117,47 @@ impl Platform {
             for reader in readers {
                 reads.extend(reader.join().map_err(|_panic| broken())??);
             }
-            Ok(Round { accepted, reads: reads.into_iter().collect() })
+            Ok((accepted, reads.into_iter().collect()))
         })
     }
 
     /// Every writer has applications of its own, so that none waits for another's.
-    fn ask_for_deployments(&self, writer: usize, deadline: Instant) -> Outcome<f64> {
-        let mut connection = self.connect()?;
+    fn ask_for_deployments(&self, writer: usize, deadline: Instant) -> Result<f64> {
+        let mut connection = Connection::open(self.server.port, Some(&self.token))?;
         let mut accepted = 0.0;
         for application in self.applications.iter().skip(writer).step_by(WRITERS).cycle() {
             if Instant::now() >= deadline {
                 break;
             }
             let wish = format!(r#"{{"id":"{application}"}}"#);
-            http::expect_success(REDEPLOY, connection.post(REDEPLOY, &wish))?;
+            connection.post(REDEPLOY, &wish)?;
             accepted += 1.0;
         }
         Ok(accepted)
     }
 
-    fn read(&self, deadline: Instant) -> Outcome<Vec<f64>> {
-        let mut connection = self.connect()?;
+    fn read(&self, deadline: Instant) -> Result<Vec<f64>> {
+        let mut connection = Connection::open(self.server.port, Some(&self.token))?;
         let mut milliseconds = Vec::new();
         for path in self.reads.iter().cycle() {
             let asked = Instant::now();
             if asked >= deadline {
                 break;
             }
-            http::expect_success(path, connection.get(path))?;
+            connection.get(path)?;
             milliseconds.push(asked.elapsed().as_secs_f64() * 1e3);
             thread::sleep(PAUSE);
         }
         Ok(milliseconds)
     }
-
-    fn connect(&self) -> Outcome<Connection> {
-        Connection::open(self.server.port, &self.token)
-            .map_err(|error| Failure::because("cannot connect to the server", error))
-    }
 }
 
 impl Drop for Platform {
     fn drop(&mut self) {
-        // It would start another front proxy.
-        self.server.end();
-        let mut stop = Command::new(dist("launchway"));
-        let _gone = workspace::output(stop.args(["proxy", "stop"]).env("LAUNCHWAY_DATA_DIR", &self.data));
+        launch::stop(&mut self.server, &self.data);
     }
 }
 
-fn broken() -> Failure {
-    Failure::new("a client of the benchmark broke")
+fn broken() -> Error {
+    anyhow!("a client of the benchmark broke")
 }

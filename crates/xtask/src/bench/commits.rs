@@ -1,12 +1,10 @@
 //! The rate of durable commits of the databases, by the number of writers.
 
-use std::process::Command;
+use anyhow::Result;
 
 use crate::{
-    bench::{effort::Effort, figure::Figure, growth::point, plot::Plot, report::Report, sample::Sample},
-    failure::{Failure, Outcome},
+    bench::{Effort, Figure, Plot, Report, Sample, plot, rate},
     postgres,
-    workspace::{self, dist},
 };
 
 const ROUNDS: u32 = 7;
@@ -17,42 +15,36 @@ const LEAST_GAIN: f64 = 5.0;
 const LEAST_SHARE: f64 = 0.5;
 
 /// Compares one writer with many, and durable commits with ones that a power cut may lose.
-pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
     report.section("Durable commits");
-    report.line(
+    report.paragraph(
         "Commits per second, a second each, in turn, on a fresh database each time. Each changes a setting and tells \
          the audit trail of it; all writers are of one organization, whose trail is one chain. On SQLite by \
          `synchronous`, on PostgreSQL with its own settings.",
     );
-    report.line("");
     let postgres = postgres::Server::start()?;
     let mut durable = vec![Sample::default(); WRITERS.len()];
     let mut on_postgres = durable.clone();
     let mut unsafely = Sample::default();
     for round in 0..effort.rounds(ROUNDS) {
         for (place, writers) in WRITERS.into_iter().enumerate() {
-            durable[place].push(rate("sqlite", writers, "full")?);
+            durable[place].push(commits("sqlite", writers, "full")?);
             let url = postgres.create_database(&format!("commits_{round}_{writers}"))?;
-            on_postgres[place].push(rate(&url, writers, "full")?);
+            on_postgres[place].push(commits(&url, writers, "full")?);
         }
-        unsafely.push(rate("sqlite", MANY, "off")?);
+        unsafely.push(commits("sqlite", MANY, "off")?);
     }
-    report.columns(&["writers", "SQLite, FULL", "SQLite, OFF", "PostgreSQL"]);
+    report.columns("writers | SQLite, FULL | SQLite, OFF | PostgreSQL");
     for (place, writers) in WRITERS.into_iter().enumerate() {
         let off = if writers == MANY { format!("{unsafely:.0}") } else { "–".to_owned() };
         let (sqlite, postgres) = (&durable[place], &on_postgres[place]);
         report.row(&[writers.to_string(), format!("{sqlite:.0}"), off, format!("{postgres:.0}")]);
     }
-    report.line("");
     add_rows(report, &durable, &on_postgres, &unsafely);
     let mut plot = Plot::new("Durable commits", "writers", "1/s");
     for (name, samples) in [("SQLite", &durable), ("PostgreSQL", &on_postgres)] {
-        plot.line(
-            name,
-            WRITERS.into_iter().zip(samples).map(|(writers, sample)| point(writers, sample)).collect(),
-        );
+        plot.line(name, plot::points(&WRITERS, samples));
     }
-    report.line("");
     report.plot("commits", plot);
     Ok(())
 }
@@ -76,10 +68,6 @@ fn add_rows(report: &mut Report, durable: &[Sample], on_postgres: &[Sample], uns
     report.figure(Figure::new(name, "", 2, share).judged(goal, is_met));
 }
 
-fn rate(database: &str, writers: u32, synchronous: &str) -> Outcome<f64> {
-    let mut command = Command::new(dist("examples/commits"));
-    let output = workspace::output(command.args([database, &writers.to_string(), "1", synchronous]))?;
-    output
-        .parse()
-        .map_err(|error| Failure::because(format_args!("`commits` printed `{output}`, not a number"), error))
+fn commits(database: &str, writers: u32, synchronous: &str) -> Result<f64> {
+    rate("commits", &[database, &writers.to_string(), "1", synchronous])
 }

@@ -3,12 +3,12 @@
 //! Times vary with the machine and its other load: so do those of the bare server in the same report.
 //! Such figures are compared and reported, but only ratios and sizes decide.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use crate::{
-    bench::{figure::Figure, report::FIGURES},
-    failure::{Failure, Outcome},
-};
+use anyhow::{Result, bail, ensure};
+use fs_err as fs;
+
+use crate::bench::{Figure, report::FIGURES};
 
 /// One row of the table of figures.
 #[derive(Debug, PartialEq)]
@@ -31,7 +31,7 @@ impl Kept {
 
 /// Prints the differences of two reports; fails when a ratio or a size differs, or a figure is in one of
 /// them only.
-pub(crate) fn run(one: &Path, other: &Path) -> Outcome {
+pub(crate) fn run(one: &Path, other: &Path) -> Result<()> {
     let (ours, theirs) = (read(one)?, read(other)?);
     let mut differing = 0;
     println!("| figure | {} | {} | second of first | |", one.display(), other.display());
@@ -55,12 +55,8 @@ pub(crate) fn run(one: &Path, other: &Path) -> Outcome {
         differing += 1;
         println!("| {} | – | {} | – | missing |", lone.name, shown(lone));
     }
-    match differing {
-        0 => Ok(()),
-        _ => {
-            Err(Failure::new(format!("{differing} of {} figures do not agree", ours.len().max(theirs.len()))))
-        }
-    }
+    ensure!(differing == 0, "{differing} of {} figures do not agree", ours.len().max(theirs.len()));
+    Ok(())
 }
 
 /// A printed value is accurate to half a step on either side.
@@ -73,12 +69,10 @@ fn shown(kept: &Kept) -> String {
     format!("{} ({}–{})", kept.median, kept.least, kept.greatest)
 }
 
-fn read(file: &Path) -> Outcome<Vec<Kept>> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::because(format_args!("cannot read {}", file.display()), error))?;
-    match figures(&text) {
+fn read(file: &Path) -> Result<Vec<Kept>> {
+    match figures(&fs::read_to_string(file)?) {
         Some(figures) if !figures.is_empty() => Ok(figures),
-        _ => Err(Failure::new(format!("{} has no table of figures", file.display()))),
+        _ => bail!("{} has no table of figures", file.display()),
     }
 }
 
@@ -111,12 +105,12 @@ mod tests {
     use std::{env, path::PathBuf};
 
     use super::*;
-    use crate::{bench::report::Report, scratch::Scratch};
+    use crate::{bench::Report, scratch::Scratch};
 
     fn written(scratch: &Scratch, name: &str, unit: &'static str, figures: &[(&str, [f64; 3])]) -> PathBuf {
         let mut report = Report::default();
         report.section("Something else");
-        report.columns(&["round", "value"]);
+        report.columns("round | value");
         for (name, values) in figures {
             report.figure(Figure::new(*name, unit, 1, values.iter().copied().collect()).at_most(100.0));
         }
@@ -125,11 +119,11 @@ mod tests {
         file
     }
 
-    fn outcome(one: &[(&str, [f64; 3])], other: &[(&str, [f64; 3])]) -> Outcome {
+    fn outcome(one: &[(&str, [f64; 3])], other: &[(&str, [f64; 3])]) -> Result<()> {
         outcome_in("", one, other)
     }
 
-    fn outcome_in(unit: &'static str, one: &[(&str, [f64; 3])], other: &[(&str, [f64; 3])]) -> Outcome {
+    fn outcome_in(unit: &'static str, one: &[(&str, [f64; 3])], other: &[(&str, [f64; 3])]) -> Result<()> {
         let scratch = Scratch::create(&env::temp_dir(), "compare", &[]).unwrap();
         run(&written(&scratch, "one.md", unit, one), &written(&scratch, "other.md", unit, other))
     }

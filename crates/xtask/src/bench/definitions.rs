@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use anyhow::{Context as _, Result};
+
 use crate::{
-    bench::{effort::Effort, figure::Figure, report::Report, sample::Sample},
-    failure::{Failure, Outcome},
+    bench::{Effort, Figure, Report, Sample},
     workspace::{self, cargo, dist},
 };
 
@@ -13,16 +14,8 @@ const MOST: f64 = 50.0;
 const ROUNDS: u32 = 7;
 
 /// Parses each a few times, and reports the longest time.
-pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
-    workspace::run(&mut cargo(&[
-        "build",
-        "--profile",
-        "dist",
-        "-p",
-        "launchway-domain",
-        "--example",
-        "definitions",
-    ]))?;
+pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
+    workspace::run(&mut cargo("build --profile dist -p launchway-domain --example definitions"))?;
     report.section("Definitions");
     let mut longest = Sample::default();
     let mut last = Vec::new();
@@ -30,35 +23,30 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Outcome {
         last = one_round()?;
         longest.push(last.iter().map(|(_, _, milliseconds)| *milliseconds).fold(0.0, f64::max));
     }
-    report.line(
+    report.paragraph(
         "Processor time until a hostile definition of an extension is read or refused, the longest of five; of \
          the last round:",
     );
-    report.line("");
-    report.columns(&["definition", "bytes", "ms"]);
+    report.columns("definition | bytes | ms");
     for (name, bytes, milliseconds) in last {
         report.row(&[name, bytes, format!("{milliseconds:.1}")]);
     }
-    report.line("");
     report.figure(Figure::new("the worst hostile definition", "ms of CPU", 1, longest).at_most(MOST));
     Ok(())
 }
 
 /// Returns each definition with its bytes and its milliseconds.
-fn one_round() -> Outcome<Vec<(String, String, f64)>> {
+fn one_round() -> Result<Vec<(String, String, f64)>> {
     let output = workspace::output(&mut Command::new(dist("examples/definitions")))?;
-    let measured = output.lines().map(|line| {
-        let (name, bytes, milliseconds) = cells(line)
-            .ok_or_else(|| Failure::new(format!("`definitions` printed `{line}`, not a measurement")))?;
-        Ok((name.to_owned(), bytes.to_owned(), milliseconds))
-    });
-    measured.collect()
+    let measured =
+        |line| cells(line).with_context(|| format!("`definitions` printed `{line}`, not a measurement"));
+    output.lines().map(measured).collect()
 }
 
 /// Parses a line: a name, bytes and milliseconds.
-fn cells(line: &str) -> Option<(&str, &str, f64)> {
+fn cells(line: &str) -> Option<(String, String, f64)> {
     let mut cells = line.split('\t');
-    Some((cells.next()?, cells.next()?, cells.next()?.parse().ok()?))
+    Some((cells.next()?.to_owned(), cells.next()?.to_owned(), cells.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -67,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_name_bytes_and_milliseconds() {
-        assert_eq!(cells("a bomb\t42\t1.50"), Some(("a bomb", "42", 1.5)));
+        assert_eq!(cells("a bomb\t42\t1.50"), Some(("a bomb".to_owned(), "42".to_owned(), 1.5)));
         assert_eq!(cells("a bomb\t42"), None);
         assert_eq!(cells("a bomb\t42\tlong"), None);
     }

@@ -11,10 +11,7 @@ pub(crate) enum Effort {
 impl Effort {
     /// Returns the number of rounds.
     pub(crate) fn rounds(self, whole: u32) -> u32 {
-        match self {
-            Self::Whole => whole,
-            Self::Quick => whole.min(2),
-        }
+        self.amount(whole, whole.min(2))
     }
 
     /// Returns the number of seconds, requests or rows of one round.

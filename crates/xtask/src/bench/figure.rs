@@ -1,6 +1,6 @@
 //! One figure of a report: its measurements, their spread, and its goal.
 
-use crate::bench::sample::Sample;
+use crate::bench::Sample;
 
 /// A measured quantity. Two reports are compared by the names of their figures.
 #[derive(Clone, Debug)]

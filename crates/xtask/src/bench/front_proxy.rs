@@ -1,28 +1,18 @@
 //! The cost of a request through the front proxy, compared with Caddy and with no proxy.
 
 use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
-    net::TcpListener,
+    io::{BufRead as _, BufReader, Write as _},
     os::unix::net::UnixStream,
     path::Path,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 
+use anyhow::Result;
+use fs_err as fs;
+
 use crate::{
-    bench::{
-        effort::Effort,
-        figure::Figure,
-        http,
-        report::Report,
-        sample::Sample,
-        server::Server,
-        usage,
-        wrk::{self, Load},
-    },
-    failure::{Failure, Outcome},
+    bench::{Effort, Figure, Load, Report, Sample, Server, http, launch, usage, wrk},
+    network::free_port,
     workspace::dist,
 };
 
@@ -31,28 +21,19 @@ const SECONDS: u32 = 3;
 const CONNECTIONS: u32 = 16;
 const LEAST_RATIO: f64 = 2.0;
 const HOST: &str = "Host: bench.example.com";
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Loads the three in turn.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Front proxy");
     let seconds = effort.amount(SECONDS, 1);
-    report.line(&format!(
+    report.paragraph(&format!(
         "An answer of 1 KiB by a bare hyper server, direct, through Launchway's proxy with its access log, and through Caddy: \
          `wrk -t1 -c{CONNECTIONS} -d{seconds}s` on each in turn, connections kept. CPU is that of the proxy alone."
     ));
-    report.line("");
-    report.columns(&[
-        "round",
-        "direct req/s",
-        "Launchway req/s",
-        "Caddy req/s",
-        "ratio",
-        "Launchway CPU µs",
-        "Caddy CPU µs",
-        "Launchway p99 ms",
-        "Caddy p99 ms",
-    ]);
+    report.columns(
+        "round | direct req/s | Launchway req/s | Caddy req/s | ratio | Launchway CPU µs | Caddy CPU µs | \
+         Launchway p99 ms | Caddy p99 ms",
+    );
     let backend = Server::start(&mut Command::new(dist("examples/backend")))?;
     let launchway = launchway(&folder.join("front-proxy"), backend.port)?;
     let caddy = caddy(&folder.join("caddy"), backend.port)?;
@@ -60,7 +41,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
     for server in servers {
         wrk::load_by(server, "/", HOST, CONNECTIONS, 1)?;
     }
-    let (mut ratios, mut ours_slow, mut resident) = (Sample::default(), Sample::default(), Sample::default());
+    let [mut ratios, mut ours_slow, mut resident]: [Sample; 3] = Default::default();
     let memory = |server: &Server| usage::resident_megabytes(server.pid());
     for round in 1..=effort.rounds(ROUNDS) {
         let [direct, ours, theirs] = in_turn(servers, round as usize, seconds)?;
@@ -80,13 +61,11 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
             format!("{:.2}", theirs.slow_milliseconds),
         ]);
     }
-    report.line("");
-    report.line(&format!(
+    report.paragraph(&format!(
         "Resident after the load: Launchway's proxy {:.1} MB, Caddy {:.1} MB.",
         memory(&launchway)?,
         memory(&caddy)?
     ));
-    report.line("");
     report.figure(Figure::new("front proxy: requests/s of Caddy's", "", 2, ratios).at_least(LEAST_RATIO));
     report.figure(Figure::new("front proxy: p99", "ms", 2, ours_slow));
     report.figure(Figure::new("front proxy: resident after a load", "MB", 1, resident));
@@ -94,52 +73,34 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
 }
 
 /// Rotates the order with every round, so that none always runs on a warmer machine.
-fn in_turn(servers: [&Server; 3], round: usize, seconds: u32) -> Outcome<[Load; 3]> {
-    let mut loads = [None; 3];
+fn in_turn(servers: [&Server; 3], round: usize, seconds: u32) -> Result<[Load; 3]> {
+    let mut loads = [Load::default(); 3];
     for step in 0..3 {
         let which = (round + step) % 3;
-        loads[which] = Some(wrk::load_by(servers[which], "/", HOST, CONNECTIONS, seconds)?);
+        loads[which] = wrk::load_by(servers[which], "/", HOST, CONNECTIONS, seconds)?;
     }
-    match loads {
-        [Some(direct), Some(ours), Some(theirs)] => Ok([direct, ours, theirs]),
-        _ => Err(Failure::new("a server was left out")),
-    }
+    Ok(loads)
 }
 
 /// Starts the proxy with one route, set as the control plane sets it.
-fn launchway(data: &Path, backend: u16) -> Outcome<Server> {
-    let port = free_port()?;
-    let mut command = Command::new(dist("launchway"));
-    command
-        .args(["proxy", "run"])
-        .env("LAUNCHWAY_DATA_DIR", data)
-        .env("LAUNCHWAY_PROXY_BIND", format!("127.0.0.1:{port}"))
-        .env("LAUNCHWAY_LOG", "warn");
-    let server = Server::start_at(&mut command, port)?;
-    let socket = data.join("proxy/control.sock");
-    wait_for("the proxy's control socket", || UnixStream::connect(&socket).is_ok())?;
-    let told = (|| {
-        let mut control = UnixStream::connect(&socket)?;
-        writeln!(
-            control,
-            r#"{{"ask":"replace_all","routes":[{{"application":"bench","hosts":["bench.example.com"],"target":{{"kind":"container","id":"bench","address":"127.0.0.1:{backend}"}}}}]}}"#
-        )?;
-        let mut answer = String::new();
-        BufReader::new(control).read_line(&mut answer)?;
-        Ok::<_, std::io::Error>(answer)
-    })();
-    told.map_err(|error| Failure::because("the proxy could not be told a route", error))?;
+fn launchway(data: &Path, backend: u16) -> Result<Server> {
+    let (server, socket) = launch::run_proxy(data)?;
+    let mut control = UnixStream::connect(socket)?;
+    writeln!(
+        control,
+        r#"{{"ask":"replace_all","routes":[{{"application":"bench","hosts":["bench.example.com"],"target":{{"kind":"container","id":"bench","address":"127.0.0.1:{backend}"}}}}]}}"#
+    )?;
+    BufReader::new(control).read_line(&mut String::new())?;
     Ok(server)
 }
 
-fn caddy(folder: &Path, backend: u16) -> Outcome<Server> {
+fn caddy(folder: &Path, backend: u16) -> Result<Server> {
     let port = free_port()?;
     let configuration = format!(
         "{{\n\tadmin off\n\tauto_https off\n}}\nhttp://:{port} {{\n\treverse_proxy 127.0.0.1:{backend}\n}}\n"
     );
-    let prepared =
-        fs::create_dir_all(folder).and_then(|()| fs::write(folder.join("Caddyfile"), configuration));
-    prepared.map_err(|error| Failure::because("Caddy cannot be prepared", error))?;
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("Caddyfile"), configuration)?;
     let mut command = Command::new("caddy");
     command
         .args(["run", "--adapter", "caddyfile", "--config"])
@@ -147,24 +108,8 @@ fn caddy(folder: &Path, backend: u16) -> Outcome<Server> {
         .env("HOME", folder)
         .env("XDG_DATA_HOME", folder)
         .env("XDG_CONFIG_HOME", folder)
-        .stderr(std::process::Stdio::null());
+        .stderr(Stdio::null());
     let server = Server::start_at(&mut command, port)?;
-    wait_for("Caddy", || http::get(port, "/", None).is_ok())?;
+    launch::wait_for("Caddy", launch::PAUSE, || Ok(http::get(port, "/", None).is_ok()))?;
     Ok(server)
-}
-
-fn free_port() -> Outcome<u16> {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    bound.map(|address| address.port()).map_err(|error| Failure::because("there is no free port", error))
-}
-
-fn wait_for(what: &str, is_there: impl Fn() -> bool) -> Outcome {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_there() {
-        if Instant::now() > deadline {
-            return Err(Failure::new(format!("{what} does not answer")));
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
 }

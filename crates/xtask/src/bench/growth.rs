@@ -2,26 +2,18 @@
 
 mod installation;
 mod request;
-mod silent_host;
 
-use std::{path::Path, time::Instant};
+use std::{net::Ipv4Addr, path::Path, time::Instant};
 
-use self::silent_host::SilentHost;
+use anyhow::Result;
+
 pub(crate) use self::{
     installation::{Installation, Place},
     request::Request,
 };
 use crate::{
-    bench::{
-        effort::Effort,
-        figure::Figure,
-        http::{self, Connection},
-        plot::{Plot, Point},
-        report::Report,
-        repository::Repository,
-        sample::Sample,
-    },
-    failure::Outcome,
+    bench::{Connection, Effort, Figure, Plot, Report, Repository, Sample, plot},
+    network::listen,
     postgres,
 };
 
@@ -45,15 +37,16 @@ over the table. The worker is on, with a deployment whose code host does not ans
 meanwhile wait.";
 
 /// Queries servers with tables of different sizes in turn.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     let sizes = if effort == Effort::Quick { QUICK_SIZES } else { SIZES };
     report.section("Cost growth");
-    report.line(METHOD);
+    report.paragraph(METHOD);
     let repository = Repository::create(&folder.join("growth-repository"), &[])?;
-    let silent = SilentHost::listen()?;
+    // A code host that never answers: the kernel accepts connections, and nobody reads from them.
+    let (_silent, silent) = listen(Ipv4Addr::LOCALHOST)?;
     let postgres = postgres::Server::start()?;
-    let mut curves: Vec<(Request, Plot)> =
-        Request::ALL.into_iter().map(|request| (request, plot_of(request))).collect();
+    let mut curves =
+        Request::ALL.map(|request| (request, Plot::new(request.name(), "rows in each table", "ms")));
     for database in ["SQLite", "PostgreSQL"] {
         let mut installations = Vec::new();
         for rows in sizes {
@@ -64,14 +57,12 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
                     _ => Some(postgres.create_database(&format!("rows_{rows}"))?),
                 },
                 repository: repository.path().to_owned(),
-                silent: silent.port(),
+                silent,
             };
             installations.push(Installation::prepare(place, rows)?);
         }
-        report.line("");
-        report.line(&format!("### On {database}"));
-        report.line("");
-        report.columns(&["request", "rows", "p50 ms", "p99 ms"]);
+        report.subsection(&format!("On {database}"));
+        report.columns("request | rows | p50 ms | p99 ms");
         let mut figures = Vec::new();
         for (request, plot) in &mut curves {
             let curve = Curve::measure(&mut installations, *request, effort)?;
@@ -79,7 +70,6 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
             curve.draw(plot, database, &sizes);
             figures.extend(curve.figures(*request, database, sizes));
         }
-        report.line("");
         for figure in figures {
             report.figure(figure);
         }
@@ -87,15 +77,10 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
             tell_filters(report, longest)?;
         }
     }
-    report.line("");
     for (request, plot) in curves {
         report.plot(&format!("growth-{}", request.file()), plot);
     }
     Ok(())
-}
-
-fn plot_of(request: Request) -> Plot {
-    Plot::new(request.name(), "rows in each table", "ms")
 }
 
 /// The response times of one request, by the size of the tables.
@@ -107,7 +92,7 @@ struct Curve {
 }
 
 impl Curve {
-    fn measure(installations: &mut [Installation], request: Request, effort: Effort) -> Outcome<Self> {
+    fn measure(installations: &mut [Installation], request: Request, effort: Effort) -> Result<Self> {
         let nothing = || vec![Sample::default(); installations.len()];
         let mut curve = Self { usual: nothing(), slow: nothing() };
         for round in 0..effort.rounds(ROUNDS) {
@@ -128,11 +113,8 @@ impl Curve {
     }
 
     fn draw(&self, plot: &mut Plot, database: &str, sizes: &[u32]) {
-        let points = |samples: &[Sample]| {
-            sizes.iter().zip(samples).map(|(rows, sample)| point(*rows, sample)).collect()
-        };
-        plot.line(&format!("{database}, p50"), points(&self.usual));
-        plot.dashed("p99", points(&self.slow));
+        plot.line(&format!("{database}, p50"), plot::points(sizes, &self.usual));
+        plot.dashed("p99", plot::points(sizes, &self.slow));
     }
 
     /// Returns the ratio of the largest size to the smallest, round by round.
@@ -150,22 +132,15 @@ impl Curve {
     }
 }
 
-/// Returns one point of a curve.
-pub(crate) fn point(at: u32, sample: &Sample) -> Point {
-    Point { at: f64::from(at), median: sample.median(), least: sample.least(), greatest: sample.greatest() }
-}
-
 /// Returns the milliseconds of each response, for each installation.
 fn one_round(
     installations: &mut [Installation],
     request: Request,
     round: u32,
     effort: Effort,
-) -> Outcome<Vec<Sample>> {
-    let mut connections = Vec::new();
-    for installation in installations.iter() {
-        connections.push(installation.connect()?);
-    }
+) -> Result<Vec<Sample>> {
+    let mut connections =
+        installations.iter().map(Installation::connect).collect::<Result<Vec<Connection>>>()?;
     let mut times = vec![Sample::default(); installations.len()];
     for number in 0..WARM_UP + request.requests(effort) {
         for step in 0..installations.len() {
@@ -180,30 +155,26 @@ fn one_round(
     Ok(times)
 }
 
-fn ask(installation: &mut Installation, connection: &mut Connection, request: Request) -> Outcome<f64> {
+fn ask(installation: &mut Installation, connection: &mut Connection, request: Request) -> Result<f64> {
     let (path, body) = request.of(installation);
     let asked = Instant::now();
-    let answer = match &body {
-        Some(body) => connection.post(&path, body),
-        None => connection.get(&path),
+    match &body {
+        Some(body) => connection.post(&path, body)?,
+        None => connection.get(&path)?,
     };
-    let milliseconds = asked.elapsed().as_secs_f64() * 1e3;
-    http::expect_success(&path, answer)?;
-    Ok(milliseconds)
+    Ok(asked.elapsed().as_secs_f64() * 1e3)
 }
 
-fn tell_filters(report: &mut Report, longest: &Installation) -> Outcome {
-    report.line("");
-    report.line("A filter of the audit trail costs what it has to look at. On the longest, in ms:");
-    report.line("");
-    report.columns(&["filter", "p50"]);
+fn tell_filters(report: &mut Report, longest: &Installation) -> Result<()> {
+    report.paragraph("A filter of the audit trail costs what it has to look at. On the longest, in ms:");
+    report.columns("filter | p50");
     for filter in FILTERS {
         let mut connection = longest.connect()?;
         let mut sample = Sample::default();
         for _ in 0..FILTERED_REQUESTS {
             let path = format!("{}?{filter}", request::AUDIT);
             let asked = Instant::now();
-            http::expect_success(&path, connection.get(&path))?;
+            connection.get(&path)?;
             sample.push(asked.elapsed().as_secs_f64() * 1e3);
         }
         report.row(&[format!("`{filter}`"), format!("{sample:.1}")]);

@@ -1,122 +1,87 @@
 //! A minimal HTTP client for servers on this machine.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     time::Duration,
 };
 
-use crate::failure::{Failure, Outcome};
+use anyhow::{Context as _, Result, ensure};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A response of a server.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: String,
+/// Sends a GET request; returns the body of a successful response.
+pub(crate) fn get(port: u16, path: &str, token: Option<&str>) -> Result<String> {
+    Connection::open(port, token)?.get(path)
 }
 
-/// Sends a GET request, with a bearer token if there is one.
-pub(crate) fn get(port: u16, path: &str, token: Option<&str>) -> io::Result<Answer> {
-    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    exchange(port, &format!("GET {path} HTTP/1.1\r\n{authorization}"), "")
-}
-
-/// Posts a JSON document.
-pub(crate) fn post(port: u16, path: &str, json: &str) -> io::Result<Answer> {
-    exchange(port, &post_head(path, json), json)
-}
-
-/// Posts a JSON document with a bearer token.
-pub(crate) fn post_as(port: u16, path: &str, token: &str, json: &str) -> io::Result<Answer> {
-    exchange(port, &format!("{}Authorization: Bearer {token}\r\n", post_head(path, json)), json)
-}
-
-fn post_head(path: &str, json: &str) -> String {
-    let length = json.len();
-    format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n")
+/// Posts a JSON document; returns the body of a successful response.
+pub(crate) fn post(port: u16, path: &str, token: Option<&str>, json: &str) -> Result<String> {
+    Connection::open(port, token)?.post(path, json)
 }
 
 /// A connection that is kept alive, so that only the response is measured.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
-    token: String,
+    authorization: String,
 }
 
 impl Connection {
-    pub(crate) fn open(port: u16, token: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), TIMEOUT)?;
+    /// Connects to a server, for requests with this bearer token.
+    pub(crate) fn open(port: u16, token: Option<&str>) -> Result<Self> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT).context("cannot connect to the server")?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), token: token.to_owned() })
+        let authorization =
+            token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+        Ok(Self { stream: BufReader::new(stream), authorization })
     }
 
-    /// Sends a GET request and reads the whole response.
-    pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
-        self.exchange(&format!("GET {path} HTTP/1.1\r\n"), "")
+    /// Sends a GET request; returns the body of a successful response.
+    pub(crate) fn get(&mut self, path: &str) -> Result<String> {
+        self.exchange(&format!("GET {path}"), "\r\n")
     }
 
-    /// Posts a JSON document and reads the whole response.
-    pub(crate) fn post(&mut self, path: &str, json: &str) -> io::Result<Answer> {
-        self.exchange(&post_head(path, json), json)
+    /// Posts a JSON document; returns the body of a successful response.
+    pub(crate) fn post(&mut self, path: &str, json: &str) -> Result<String> {
+        let length = json.len();
+        let rest = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{json}");
+        self.exchange(&format!("POST {path}"), &rest)
     }
 
-    fn exchange(&mut self, head: &str, body: &str) -> io::Result<Answer> {
-        let token = &self.token;
-        let request = format!("{head}Host: localhost\r\nAuthorization: Bearer {token}\r\n\r\n{body}");
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if self.stream.read_line(&mut head)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        let mut body =
-            vec![0; content_length(&head).ok_or_else(|| io::Error::other("an answer of no length"))?];
-        self.stream.read_exact(&mut body)?;
-        let body = String::from_utf8(body).map_err(io::Error::other)?;
-        parse(&format!("{head}{body}")).ok_or_else(|| io::Error::other("this is no plain HTTP/1.1 answer"))
+    fn exchange(&mut self, request: &str, rest: &str) -> Result<String> {
+        let text = format!("{request} HTTP/1.1\r\nHost: localhost\r\n{}{rest}", self.authorization);
+        let written = self.stream.get_mut().write_all(text.as_bytes());
+        let read = written.map_err(Into::into).and_then(|()| read_response(&mut self.stream));
+        let (status, body) = read.with_context(|| format!("{request} did not answer"))?;
+        ensure!((200..300).contains(&status), "{request} answered {status}: {body}");
+        Ok(body)
     }
 }
 
-fn content_length(head: &str) -> Option<usize> {
-    head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok())
-}
-
-/// Turns anything but a 2xx response into a failure.
-pub(crate) fn expect_success(what: &str, answer: io::Result<Answer>) -> Outcome<Answer> {
-    match answer {
-        Ok(answer) if (200..300).contains(&answer.status) => Ok(answer),
-        Ok(Answer { status, body }) => Err(Failure::because(format_args!("{what} answered {status}"), body)),
-        Err(error) => Err(Failure::because(format_args!("{what} did not answer"), error)),
+/// Reads the status and the body of a response; a chunked one is rejected, because none of ours is.
+fn read_response(stream: &mut impl BufRead) -> Result<(u16, String)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        ensure!(stream.read_line(&mut head)? > 0, "the connection ended");
     }
+    let head = head.to_ascii_lowercase();
+    let status = head.strip_prefix("http/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let (status, length) = status.zip(length).context("this is no plain HTTP/1.1 answer")?;
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok((status, String::from_utf8(body)?))
 }
 
 /// Returns the text of the first string field with this name, at any depth.
-pub(crate) fn text_field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = json.split_once(&format!("\"{name}\""))?;
-    let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-    rest.split_once('"').map(|(text, _)| text)
-}
-
-fn exchange(port: u16, head: &str, body: &str) -> io::Result<Answer> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    let request = format!("{head}Host: {address}\r\nConnection: close\r\n\r\n{body}");
-    stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    parse(&answer).ok_or_else(|| io::Error::other("this is no plain HTTP/1.1 answer"))
-}
-
-/// Parses a whole response; a chunked one is rejected, because none of ours is.
-fn parse(answer: &str) -> Option<Answer> {
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-    (!chunked).then(|| Answer { status, body: body.to_owned() })
+pub(crate) fn text_field(json: &str, name: &str) -> Result<String> {
+    let found = json.split_once(&format!("\"{name}\"")).and_then(|(_, rest)| {
+        let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+        rest.split_once('"').map(|(text, _)| text.to_owned())
+    });
+    found.with_context(|| format!("the answer has no field `{name}`"))
 }
 
 #[cfg(test)]
@@ -125,29 +90,32 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_status_and_a_body() {
-        let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}";
-        assert_eq!(parse(answer), Some(Answer { status: 404, body: "{}".to_owned() }));
+        let mut answers = &b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n"[..];
+        assert_eq!(read_response(&mut answers).unwrap(), (404, "{}".to_owned()));
+        assert!(read_response(&mut answers).is_err());
     }
 
     #[test]
     fn an_answer_in_chunks_is_refused() {
-        assert_eq!(parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"), None);
+        let mut answer = &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"[..];
+        assert!(read_response(&mut answer).is_err());
     }
 
     #[test]
     fn a_text_field_is_found_below_others() {
         let json = r#"{"data": {"user": null, "access_token" : "abc.def"}}"#;
-        assert_eq!(text_field(json, "access_token"), Some("abc.def"));
-        assert_eq!(text_field(json, "refresh_token"), None);
-        assert_eq!(text_field(json, "user"), None);
+        assert_eq!(text_field(json, "access_token").unwrap(), "abc.def");
+        assert!(text_field(json, "refresh_token").is_err() && text_field(json, "user").is_err());
     }
 
     #[test]
     fn anything_but_success_becomes_a_sentence() {
-        let answer = Ok(Answer { status: 409, body: "taken".to_owned() });
-        assert_eq!(
-            expect_success("register", answer).unwrap_err().to_string(),
-            "register answered 409: taken"
-        );
+        let (listener, port) = crate::network::listen(Ipv4Addr::LOCALHOST).unwrap();
+        std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            stream.write_all(b"HTTP/1.1 409 Conflict\r\nContent-Length: 5\r\n\r\ntaken").unwrap();
+        });
+        let error = post(port, "/register", None, "{}").unwrap_err();
+        assert_eq!(error.to_string(), "POST /register answered 409: taken");
     }
 }

@@ -1,34 +1,32 @@
-//! The server under test, its first user, and their applications.
+//! The server under test, its front proxy, its first user, and their applications.
 
 use std::{
-    path::Path,
+    fmt::Display,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
     process::Command,
     thread,
     time::{Duration, Instant},
 };
 
+use anyhow::{Result, bail, ensure};
+
 use crate::{
-    bench::{
-        http::{self, Connection},
-        server::Server,
-    },
-    failure::{Failure, Outcome},
-    workspace::dist,
+    bench::{Connection, Server, http},
+    network::free_port,
+    workspace::{self, dist},
 };
 
 const REGISTRATION: &str =
     r#"{"email":"bench@example.com","password":"a long bench passphrase","username":"bench"}"#;
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// The pause between two attempts of something that is quick to try.
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 /// The endpoint that creates applications.
 pub(crate) const APPLICATIONS: &str = "/api/v1/deploy/application";
 
-/// Starts the server on a data folder.
-pub(crate) fn serve(data: &Path) -> Outcome<Server> {
-    serve_with(data, &[])
-}
-
 /// Starts the server on a data folder, with further settings.
-pub(crate) fn serve_with(data: &Path, settings: &[(&str, String)]) -> Outcome<Server> {
+pub(crate) fn serve(data: &Path, settings: &[(&str, String)]) -> Result<Server> {
     Server::start(
         Command::new(dist("launchway"))
             .arg("serve")
@@ -43,44 +41,71 @@ pub(crate) fn serve_with(data: &Path, settings: &[(&str, String)]) -> Outcome<Se
     )
 }
 
+/// Starts the front proxy without a server; returns its control socket, too.
+pub(crate) fn run_proxy(data: &Path) -> Result<(Server, PathBuf)> {
+    let port = free_port()?;
+    let mut command = Command::new(dist("launchway"));
+    command
+        .args(["proxy", "run"])
+        .env("LAUNCHWAY_DATA_DIR", data)
+        .env("LAUNCHWAY_PROXY_BIND", format!("127.0.0.1:{port}"))
+        .env("LAUNCHWAY_LOG", "warn");
+    let proxy = Server::start_at(&mut command, port)?;
+    let socket = data.join("proxy/control.sock");
+    wait_for("the control socket of the proxy", PAUSE, || Ok(UnixStream::connect(&socket).is_ok()))?;
+    Ok((proxy, socket))
+}
+
+/// Stops a server and the front proxy that it started. Errors are ignored: nothing depends on leftovers.
+pub(crate) fn stop(server: &mut Server, data: &Path) {
+    // It would start another front proxy.
+    server.end();
+    let mut stop = Command::new(dist("launchway"));
+    let _gone = workspace::output(stop.args(["proxy", "stop"]).env("LAUNCHWAY_DATA_DIR", data));
+}
+
 /// Registers the first administrator; returns their token.
-pub(crate) fn register(server: &Server) -> Outcome<String> {
-    let what = "POST /api/v1/auth/register";
-    let answer = http::expect_success(what, http::post(server.port, "/api/v1/auth/register", REGISTRATION))?;
-    http::text_field(&answer.body, "access_token")
-        .map(str::to_owned)
-        .ok_or_else(|| Failure::new(format!("{what} answered without a token")))
+pub(crate) fn register(server: &Server) -> Result<String> {
+    http::text_field(&http::post(server.port, "/api/v1/auth/register", None, REGISTRATION)?, "access_token")
 }
 
 /// Returns the body of a request for an application that publishes the files of a repository.
-pub(crate) fn static_site(name: &str, repository: &str) -> String {
+pub(crate) fn static_site(name: &str, repository: impl Display) -> String {
     format!(
         r#"{{"name":"{name}","repository":"{repository}","branch":"main","port":8080,"environment":"production","build_pack":"static","auto_deploy":false}}"#
     )
 }
 
 /// Creates an application; returns its id.
-pub(crate) fn create(server: &Server, token: &str, wish: &str) -> Outcome<String> {
-    let made = http::post_as(server.port, APPLICATIONS, token, wish);
-    let made = http::expect_success(&format!("POST {APPLICATIONS}"), made)?;
-    Ok(http::text_field(&made.body, "id").unwrap_or_default().to_owned())
+pub(crate) fn create(server: &Server, token: &str, application: &str) -> Result<String> {
+    http::text_field(&http::post(server.port, APPLICATIONS, Some(token), application)?, "id")
 }
 
 /// Waits until the newest deployment of an application is live; returns it as JSON.
-pub(crate) fn wait_until_deployed(port: u16, token: &str, application: &str) -> Outcome<String> {
+pub(crate) fn wait_until_deployed(port: u16, token: &str, application: &str) -> Result<String> {
     let path = format!("/api/v1/deploy/application/deployments?id={application}&page_size=1");
-    let mut connection = Connection::open(port, token)
-        .map_err(|error| Failure::because("cannot connect to the server", error))?;
+    let mut connection = Connection::open(port, Some(token))?;
+    let mut answer = String::new();
+    wait_for("the end of a deployment", PAUSE, || {
+        answer = connection.get(&path)?;
+        ensure!(!answer.contains(r#""status":"failed""#), "a deployment failed");
+        Ok(answer.contains(r#""status":"deployed""#))
+    })?;
+    Ok(answer)
+}
+
+/// Tries until something is there.
+pub(crate) fn wait_for(
+    what: &str,
+    pause: Duration,
+    mut is_there: impl FnMut() -> Result<bool>,
+) -> Result<()> {
     let deadline = Instant::now() + TIMEOUT;
-    while Instant::now() < deadline {
-        let answer = http::expect_success(&path, connection.get(&path))?;
-        if answer.body.contains(r#""status":"deployed""#) {
-            return Ok(answer.body);
+    while !is_there()? {
+        if Instant::now() > deadline {
+            bail!("{what} did not come within {TIMEOUT:?}");
         }
-        if answer.body.contains(r#""status":"failed""#) {
-            return Err(Failure::new("a deployment failed"));
-        }
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(pause);
     }
-    Err(Failure::new("a deployment did not come to its end"))
+    Ok(())
 }

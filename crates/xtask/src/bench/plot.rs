@@ -1,6 +1,6 @@
 //! A small plot as SVG: a few lines over a logarithmic axis, readable on light and dark pages.
 
-use std::fmt::Write as _;
+use crate::bench::Sample;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 320.0;
@@ -34,10 +34,19 @@ struct Line {
 /// The measurements at one position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
-    pub(crate) at: f64,
-    pub(crate) median: f64,
-    pub(crate) least: f64,
-    pub(crate) greatest: f64,
+    at: f64,
+    median: f64,
+    least: f64,
+    greatest: f64,
+}
+
+/// Returns the points of a line: a sample for each position.
+pub(crate) fn points(positions: &[u32], samples: &[Sample]) -> Vec<Point> {
+    let point = |(at, sample): (&u32, &Sample)| {
+        let (least, greatest) = (sample.least(), sample.greatest());
+        Point { at: f64::from(*at), median: sample.median(), least, greatest }
+    };
+    positions.iter().zip(samples).map(point).collect()
 }
 
 impl Plot {
@@ -60,28 +69,26 @@ impl Plot {
 
     pub(crate) fn to_svg(&self) -> String {
         let axes = self.axes();
+        let title = escaped(&self.title);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
              height=\"{HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\" fill=\"{INK}\">\n\
              <title>{title}</title>\n\
-             <text x=\"{LEFT}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n",
-            title = escaped(&self.title)
+             <text x=\"{LEFT}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n"
         );
         self.draw_axes(&axes, &mut svg);
         self.draw_names(&mut svg);
         for line in &self.lines {
             line.draw(&axes, &mut svg);
         }
-        svg.push_str("</svg>\n");
-        svg
+        svg + "</svg>\n"
     }
 
     fn axes(&self) -> Axes {
-        let points = || self.lines.iter().flat_map(|line| &line.points);
-        let first = points().map(|point| point.at).fold(f64::INFINITY, f64::min);
-        let last = points().map(|point| point.at).fold(f64::NEG_INFINITY, f64::max);
-        let highest =
-            points().map(|point| point.greatest).filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let places = self.places();
+        let (first, last) = (places.first().copied().unwrap_or(1.0), places.last().copied().unwrap_or(1.0));
+        let values = self.lines.iter().flat_map(|line| &line.points).map(|point| point.greatest);
+        let highest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let step = round_step(highest / TICKS);
         Axes { first, last, step, highest: (highest / step).ceil().max(1.0) * step }
     }
@@ -91,40 +98,15 @@ impl Plot {
         let mut value = 0.0;
         while value <= axes.highest * 1.0001 {
             let y = axes.y(value);
-            push(
-                svg,
-                format_args!(
-                    "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\" stroke=\"{INK}\" stroke-opacity=\"0.3\"/>\n\
-                 <text x=\"{x}\" y=\"{below:.1}\" text-anchor=\"end\">{}</text>\n",
-                    number(value),
-                    x = LEFT - 8.0,
-                    below = y + 4.0
-                ),
-            );
+            *svg += &segment((LEFT, y), (right, y), &format!("stroke=\"{INK}\" stroke-opacity=\"0.3\""));
+            *svg += &text((LEFT - 8.0, y + 4.0), "end", &number(value));
             value += axes.step;
         }
         for at in self.places() {
-            push(
-                svg,
-                format_args!(
-                    "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                    axes.x(at),
-                    bottom + 18.0,
-                    number(at)
-                ),
-            );
+            *svg += &text((axes.x(at), bottom + 18.0), "middle", &number(at));
         }
-        push(
-            svg,
-            format_args!(
-                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n<text x=\"{LEFT}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
-                f64::midpoint(LEFT, right),
-                bottom + 38.0,
-                escaped(&self.across),
-                TOP - 12.0,
-                escaped(&self.up)
-            ),
-        );
+        *svg += &text((f64::midpoint(LEFT, right), bottom + 38.0), "middle", &self.across);
+        *svg += &text((LEFT, TOP - 12.0), "end", &self.up);
     }
 
     /// Draws the legend, below the title.
@@ -132,16 +114,8 @@ impl Plot {
         let room = (WIDTH - LEFT - RIGHT) / self.lines.len().max(1) as f64;
         for (line, place) in self.lines.iter().zip(0_u32..) {
             let x = LEFT + f64::from(place) * room;
-            push(
-                svg,
-                format_args!(
-                    "<line x1=\"{x:.1}\" y1=\"36\" x2=\"{end:.1}\" y2=\"36\" {}/>\n<text x=\"{words:.1}\" y=\"40\">{}</text>\n",
-                    line.stroke(),
-                    escaped(&line.name),
-                    end = x + 24.0,
-                    words = x + 30.0
-                ),
-            );
+            *svg += &segment((x, 36.0), (x + 24.0, 36.0), &line.stroke());
+            *svg += &text((x + 30.0, 40.0), "start", &line.name);
         }
     }
 
@@ -162,27 +136,26 @@ impl Line {
     }
 
     fn draw(&self, axes: &Axes, svg: &mut String) {
-        let points: Vec<&Point> = self.points.iter().filter(|point| point.median.is_finite()).collect();
-        let path: Vec<String> = points
-            .iter()
-            .map(|point| format!("{:.1},{:.1}", axes.x(point.at), axes.y(point.median)))
-            .collect();
-        push(svg, format_args!("<polyline points=\"{}\" {}/>\n", path.join(" "), self.stroke()));
-        for point in points {
-            let x = axes.x(point.at);
-            push(
-                svg,
-                format_args!(
-                    "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-opacity=\"0.6\"/>\n\
-                 <circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>\n",
-                    axes.y(point.least),
-                    axes.y(point.greatest),
-                    axes.y(point.median),
-                    colour = self.colour
-                ),
-            );
+        let points = || self.points.iter().filter(|point| point.median.is_finite());
+        let path: Vec<String> =
+            points().map(|point| format!("{:.1},{:.1}", axes.x(point.at), axes.y(point.median))).collect();
+        *svg += &format!("<polyline points=\"{}\" {}/>\n", path.join(" "), self.stroke());
+        let colour = self.colour;
+        for point in points() {
+            let (x, y) = (axes.x(point.at), axes.y(point.median));
+            let whisker = format!("stroke=\"{colour}\" stroke-opacity=\"0.6\"");
+            *svg += &segment((x, axes.y(point.least)), (x, axes.y(point.greatest)), &whisker);
+            *svg += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>\n");
         }
     }
+}
+
+fn segment((x1, y1): (f64, f64), (x2, y2): (f64, f64), style: &str) -> String {
+    format!("<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {style}/>\n")
+}
+
+fn text((x, y): (f64, f64), anchor: &str, words: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>\n", escaped(words))
 }
 
 /// Maps values to coordinates: logarithmic across, from 0 upwards.
@@ -232,11 +205,6 @@ fn number(value: f64) -> String {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-fn push(svg: &mut String, words: std::fmt::Arguments<'_>) {
-    // Writing to a text cannot fail.
-    let _written = svg.write_fmt(words);
 }
 
 #[cfg(test)]

@@ -1,21 +1,16 @@
 //! The cost of authenticated reads, compared with a bare server with the same body.
 
-use std::{fs, path::Path, process::Command};
+use std::{path::Path, process::Command};
+
+use anyhow::Result;
+use fs_err as fs;
 
 use crate::{
     bench::{
-        effort::Effort,
-        figure::Figure,
+        Effort, Figure, Load, Report, Repository, Sample, Server,
         growth::{Installation, Place, Request},
-        http,
-        report::Report,
-        repository::Repository,
-        sample::Sample,
-        server::Server,
-        usage,
-        wrk::{self, Load},
+        http, usage, wrk,
     },
-    failure::{Failure, Outcome},
     workspace::dist,
 };
 
@@ -27,10 +22,10 @@ const MOST_MEGABYTES: f64 = 200.0;
 const ROWS: u32 = 1_000;
 
 /// Loads the server and bare ones in turn and compares their requests per second.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Authenticated reads");
     let seconds = effort.amount(SECONDS, 1);
-    report.line(&format!(
+    report.paragraph(&format!(
         "Each with a session on SQLite, its tables {ROWS} rows long, against actix-web serializing the same JSON \
          bare: `wrk -t1 -c32 -d{seconds}s` on each in turn."
     ));
@@ -48,17 +43,12 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Out
         let rival = Rival::start(&launchway, &path, &folder.join("answer.json"))?;
         let (ours, theirs) = rival.measure(&launchway, &path, effort, seconds)?;
         resident.push(usage::resident_megabytes(launchway.server.pid())?);
-        report.line("");
-        report.line(&format!("### {name}"));
-        report.line("");
+        report.subsection(name);
         let shown = path.replace(&launchway.application, "{id}").replace(&launchway.deployment, "{id}");
-        report.line(&format!("`GET {shown}`, {} bytes.", rival.bytes));
-        report.line("");
+        report.paragraph(&format!("`GET {shown}`, {} bytes.", rival.bytes));
         add_rows(report, name, &ours, &theirs);
     }
-    report.line("");
-    report.line("Memory of the server after each of these loads:");
-    report.line("");
+    report.paragraph("Memory of the server after each of these loads:");
     report.figure(Figure::new("resident under reads", "MB", 1, resident).at_most(MOST_MEGABYTES));
     Ok(())
 }
@@ -74,9 +64,9 @@ fn paths(launchway: &mut Installation) -> [(&'static str, String); 4] {
     ]
 }
 
-fn add_rows(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
-    report.columns(&["round", "launchway req/s", "bare req/s", "ratio", "launchway CPU µs", "bare CPU µs"]);
-    for (round, (own, other)) in ours.0.iter().zip(&theirs.0).enumerate() {
+fn add_rows(report: &mut Report, name: &str, ours: &[Load], theirs: &[Load]) {
+    report.columns("round | launchway req/s | bare req/s | ratio | launchway CPU µs | bare CPU µs");
+    for (round, (own, other)) in ours.iter().zip(theirs).enumerate() {
         report.row(&[
             (round + 1).to_string(),
             format!("{:.0}", own.requests_per_second),
@@ -86,26 +76,13 @@ fn add_rows(report: &mut Report, name: &str, ours: &Loads, theirs: &Loads) {
             format!("{:.1}", other.cpu_microseconds_per_request),
         ]);
     }
-    report.line("");
-    let ratio = ours.rates().over(&theirs.rates());
+    let rates = |loads: &[Load]| loads.iter().map(|load| load.requests_per_second).collect::<Sample>();
+    let processor = |loads: &[Load]| loads.iter().map(|load| load.cpu_microseconds_per_request).collect();
+    let ratio = rates(ours).over(&rates(theirs));
     report.figure(Figure::new(format!("{name}: requests/s of bare"), "", 2, ratio).at_least(LEAST_RATIO));
-    report.figure(Figure::new(format!("{name}: requests/s"), "1/s", 0, ours.rates()));
-    report.figure(Figure::new(format!("{name}: CPU of a request"), "µs", 1, ours.processor()));
-    report.figure(Figure::new(format!("{name}: CPU of a bare request"), "µs", 1, theirs.processor()));
-}
-
-/// The measurements of each round.
-#[derive(Default)]
-struct Loads(Vec<Load>);
-
-impl Loads {
-    fn rates(&self) -> Sample {
-        self.0.iter().map(|load| load.requests_per_second).collect()
-    }
-
-    fn processor(&self) -> Sample {
-        self.0.iter().map(|load| load.cpu_microseconds_per_request).collect()
-    }
+    report.figure(Figure::new(format!("{name}: requests/s"), "1/s", 0, rates(ours)));
+    report.figure(Figure::new(format!("{name}: CPU of a request"), "µs", 1, processor(ours)));
+    report.figure(Figure::new(format!("{name}: CPU of a bare request"), "µs", 1, processor(theirs)));
 }
 
 /// A bare server that returns the same body.
@@ -115,13 +92,11 @@ struct Rival {
 }
 
 impl Rival {
-    fn start(launchway: &Installation, path: &str, file: &Path) -> Outcome<Self> {
-        let answer = http::get(launchway.server.port, path, Some(&launchway.token));
-        let answer = http::expect_success(&format!("GET {path}"), answer)?;
-        fs::write(file, &answer.body)
-            .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))?;
+    fn start(launchway: &Installation, path: &str, file: &Path) -> Result<Self> {
+        let body = http::get(launchway.server.port, path, Some(&launchway.token))?;
+        fs::write(file, &body)?;
         let server = Server::start(Command::new(dist("examples/bare")).arg(file))?;
-        Ok(Self { server, bytes: answer.body.len() })
+        Ok(Self { server, bytes: body.len() })
     }
 
     fn measure(
@@ -130,20 +105,20 @@ impl Rival {
         path: &str,
         effort: Effort,
         seconds: u32,
-    ) -> Outcome<(Loads, Loads)> {
+    ) -> Result<(Vec<Load>, Vec<Load>)> {
         let load = |server, seconds| wrk::load(server, path, &launchway.token, seconds);
         // The first run fills caches and connection pools, and is not counted.
         load(&launchway.server, 1)?;
         load(&self.server, 1)?;
-        let (mut ours, mut theirs) = (Loads::default(), Loads::default());
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..effort.rounds(ROUNDS) {
             // The order alternates with every round, so that neither always runs on a warmer machine.
             if round.is_multiple_of(2) {
-                ours.0.push(load(&launchway.server, seconds)?);
-                theirs.0.push(load(&self.server, seconds)?);
+                ours.push(load(&launchway.server, seconds)?);
+                theirs.push(load(&self.server, seconds)?);
             } else {
-                theirs.0.push(load(&self.server, seconds)?);
-                ours.0.push(load(&launchway.server, seconds)?);
+                theirs.push(load(&self.server, seconds)?);
+                ours.push(load(&launchway.server, seconds)?);
             }
         }
         Ok((ours, theirs))

@@ -7,14 +7,14 @@ mod installation;
 
 use std::path::Path;
 
+use anyhow::Result;
+
+pub(crate) use self::containers::{DEPLOYMENT, copy_id};
 use self::{
     containers::ContainerState,
     installation::{Installation, Usage},
 };
-use crate::{
-    bench::{effort::Effort, figure::Figure, report::Report, sample::Sample},
-    failure::Outcome,
-};
+use crate::bench::{Effort, Figure, Report, Sample};
 
 const APPLICATIONS: u32 = 1_000;
 const ROUNDS: u32 = 5;
@@ -40,37 +40,21 @@ while events come, with the comparison, the records and the round of assessments
 held, the request for the log of one container is not answered, so that no other is collected.";
 
 /// Measures the server while it idles, and while events make it reconcile more often.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Reconciler");
-    report.line(METHOD);
+    report.paragraph(METHOD);
     let folder = folder.join("reconciler");
     let (looks, quiet, complete) = measure_running(report, &folder.join("running"), effort)?;
     let stopped = measure_stopped(&folder.join("stopped"), effort)?;
-    report.line("");
-    report.figure(
-        Figure::new("reconciler: CPU of a full look at 1000 applications", "ms", 1, looks)
-            .at_most(LOOK_MILLISECONDS),
-    );
-    report.figure(
-        Figure::new(
-            "reconciler: idle with 1000 applications, all that the server does",
-            "% of a core",
-            2,
-            percent(&complete),
-        )
-        .at_most(IDLE_PERCENT),
-    );
-    let figures = [
-        ("reconciler: idle, without the collection of logs", percent(&quiet)),
-        ("reconciler: idle, all stopped, so without checks and logs", percent(&stopped)),
-        (
-            "reconciler: idle, programs that the server starts",
-            complete.iter().map(Usage::percent_of_children).collect(),
-        ),
-    ];
-    for (name, sample) in figures {
-        report.figure(Figure::new(name, "% of a core", 2, sample));
-    }
+    let look = Figure::new("reconciler: CPU of a full look at 1000 applications", "ms", 1, looks);
+    report.figure(look.at_most(LOOK_MILLISECONDS));
+    let idle = |name: &str, sample| Figure::new(format!("reconciler: idle{name}"), "% of a core", 2, sample);
+    let all = idle(" with 1000 applications, all that the server does", percent(&complete));
+    report.figure(all.at_most(IDLE_PERCENT));
+    report.figure(idle(", without the collection of logs", percent(&quiet)));
+    report.figure(idle(", all stopped, so without checks and logs", percent(&stopped)));
+    let children = complete.iter().map(Usage::percent_of_children).collect();
+    report.figure(idle(", programs that the server starts", children));
     Ok(())
 }
 
@@ -80,29 +64,19 @@ fn measure_running(
     report: &mut Report,
     folder: &Path,
     effort: Effort,
-) -> Outcome<(Sample, Vec<Usage>, Vec<Usage>)> {
+) -> Result<(Sample, Vec<Usage>, Vec<Usage>)> {
     let installation = Installation::prepare(folder, APPLICATIONS, ContainerState::Running)?;
     installation.observe(effort.amount(WARM_UP_SECONDS, QUICK_SECONDS))?;
-    report.line("");
-    report.columns(&[
-        "round",
-        "span",
-        "seconds",
-        "CPU ms",
-        "% of a core",
-        "of programs",
-        "lists",
-        "checks",
-        "log reads",
-    ]);
+    report
+        .columns("round | span | seconds | CPU ms | % of a core | of programs | lists | checks | log reads");
     let (mut looks, mut quiet, mut complete) = (Sample::default(), Vec::new(), Vec::new());
     for round in 1..=effort.rounds(ROUNDS) {
         let idle = installation.observe(effort.amount(IDLE_SECONDS, QUICK_SECONDS))?;
         installation.hold_logs(true)?;
         let without_logs = installation.observe(effort.amount(IDLE_SECONDS, QUICK_SECONDS))?;
-        installation.send_events(true);
+        installation.engine.send_events(true);
         let busy = installation.observe(effort.amount(BUSY_SECONDS, QUICK_SECONDS))?;
-        installation.send_events(false);
+        installation.engine.send_events(false);
         installation.hold_logs(false)?;
         looks.push(busy.milliseconds_of_a_look(&without_logs));
         for (span, usage) in [("idle", idle), ("idle, logs held", without_logs), ("events, logs held", busy)]
@@ -115,7 +89,7 @@ fn measure_running(
     Ok((looks, quiet, complete))
 }
 
-fn measure_stopped(folder: &Path, effort: Effort) -> Outcome<Vec<Usage>> {
+fn measure_stopped(folder: &Path, effort: Effort) -> Result<Vec<Usage>> {
     let installation = Installation::prepare(folder, APPLICATIONS, ContainerState::Stopped)?;
     installation.observe(effort.amount(WARM_UP_SECONDS, QUICK_SECONDS))?;
     let rounds = 0..effort.rounds(ROUNDS);

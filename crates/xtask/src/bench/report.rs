@@ -1,11 +1,11 @@
 //! The report: printed while measuring, and written as Markdown.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use crate::{
-    bench::{figure::Figure, plot::Plot, reasons::reason},
-    failure::{Failure, Outcome},
-};
+use anyhow::Result;
+use fs_err as fs;
+
+use crate::bench::{Figure, Plot, reasons::reason};
 
 /// The heading of the table that [`crate::bench::compare`] reads.
 pub(crate) const FIGURES: &str = "## Figures";
@@ -18,6 +18,15 @@ pub(crate) struct Report {
     figures: Vec<Figure>,
     /// The plots, with their file names.
     plots: Vec<(String, Plot)>,
+    last: Option<Block>,
+}
+
+/// Lines of Markdown that a blank line separates from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Paragraph,
+    Table,
+    List,
 }
 
 impl Report {
@@ -28,41 +37,49 @@ impl Report {
         self.head.push('\n');
     }
 
-    pub(crate) fn line(&mut self, line: &str) {
-        println!("{line}");
-        self.text.push_str(line);
-        self.text.push('\n');
-    }
-
     pub(crate) fn section(&mut self, title: &str) {
-        self.line("");
-        self.line(&format!("## {title}"));
-        self.line("");
+        self.paragraph(&format!("## {title}"));
     }
 
-    /// Begins a table; its rows follow by [`Self::row`].
-    pub(crate) fn columns(&mut self, titles: &[&str]) {
-        self.line(&titles_of(titles));
+    pub(crate) fn subsection(&mut self, title: &str) {
+        self.paragraph(&format!("### {title}"));
+    }
+
+    pub(crate) fn paragraph(&mut self, text: &str) {
+        self.add(Block::Paragraph, text);
+    }
+
+    /// Begins a table with these titles, separated by ` | `; its rows follow by [`Self::row`].
+    pub(crate) fn columns(&mut self, titles: &str) {
+        self.add(Block::Table, &titles_of(titles));
     }
 
     pub(crate) fn row(&mut self, cells: &[String]) {
-        self.line(&row_of(cells));
+        self.add(Block::Table, &row_of(cells));
     }
 
     /// Adds a figure, its goal and whether it was met.
     pub(crate) fn figure(&mut self, figure: Figure) {
-        self.line(&figure.sentence());
+        self.add(Block::List, &figure.sentence());
         if let Some(reason) = reason(&figure.name).filter(|_| figure.is_missed()) {
-            self.line(&format!("  {reason}"));
+            self.add(Block::List, &format!("  {reason}"));
         }
         self.figures.push(figure);
     }
 
     /// Adds a plot, which is written to a file beside the report.
     pub(crate) fn plot(&mut self, name: &str, plot: Plot) {
-        self.line(&format!("![{}](benchmarks/{name}.svg)", plot.title));
-        self.line("");
+        self.paragraph(&format!("![{}](benchmarks/{name}.svg)", plot.title));
         self.plots.push((name.to_owned(), plot));
+    }
+
+    /// Adds a line, and a blank one before it if it begins another block.
+    fn add(&mut self, block: Block, line: &str) {
+        let last = self.last.replace(block);
+        let is_next = block == Block::Paragraph || last.is_some_and(|last| last != block);
+        let blank = if is_next { "\n" } else { "" };
+        println!("{blank}{line}");
+        self.text.push_str(&format!("{blank}{line}\n"));
     }
 
     /// Returns the names of the figures that missed their goals.
@@ -71,38 +88,31 @@ impl Report {
     }
 
     /// Writes the report, and its plots in a folder beside it.
-    pub(crate) fn write(&self, file: &Path) -> Outcome {
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
         let folder = file.with_file_name("benchmarks");
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| {
-                self.plots
-                    .iter()
-                    .try_for_each(|(name, plot)| fs::write(folder.join(format!("{name}.svg")), plot.to_svg()))
-            })
-            .and_then(|()| fs::write(file, self.whole()));
-        written.map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
+        fs::create_dir_all(&folder)?;
+        for (name, plot) in &self.plots {
+            fs::write(folder.join(format!("{name}.svg")), plot.to_svg())?;
+        }
+        Ok(fs::write(file, self.whole())?)
     }
 
     fn whole(&self) -> String {
-        let mut whole = format!("{}\n{FIGURES}\n\n", self.head);
-        whole.push_str(
-            "Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
+        let rows: String = self.figures.iter().map(|figure| row_of(&figure.cells()) + "\n").collect();
+        format!(
+            "{}\n{FIGURES}\n\n\
+             Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
              reports agree where these spreads overlap. What is counted in time is of the machine's moment, as the \
-             bare server's is, and is compared by its ratios.\n\n",
-        );
-        whole.push_str(&titles_of(&Figure::COLUMNS));
-        whole.push('\n');
-        for figure in &self.figures {
-            whole.push_str(&row_of(&figure.cells()));
-            whole.push('\n');
-        }
-        whole.push_str(&self.text);
-        whole
+             bare server's is, and is compared by its ratios.\n\n{}\n{rows}{}",
+            self.head,
+            titles_of(&Figure::COLUMNS.join(" | ")),
+            self.text
+        )
     }
 }
 
-fn titles_of(titles: &[&str]) -> String {
-    format!("| {} |\n|{}", titles.join(" | "), " ---: |".repeat(titles.len()))
+fn titles_of(titles: &str) -> String {
+    format!("| {titles} |\n|{}", " ---: |".repeat(titles.split(" | ").count()))
 }
 
 fn row_of(cells: &[String]) -> String {
@@ -141,7 +151,7 @@ mod tests {
     #[test]
     fn a_table_has_a_rule_below_its_titles() {
         let mut report = Report::default();
-        report.columns(&["round", "ratio"]);
+        report.columns("round | ratio");
         report.row(&["1".to_owned(), "0.50".to_owned()]);
         assert_eq!(report.text, "| round | ratio |\n| ---: | ---: |\n| 1 | 0.50 |\n");
     }

@@ -9,10 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    failure::{Failure, Outcome},
-    workspace,
-};
+use anyhow::{Context as _, Result};
+
+use crate::workspace;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -27,17 +26,17 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a program without our own environment and waits for the line with its address.
-    pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let line = workspace::shown(command);
         let mut server = Self::start_at(command, 0)?;
-        server.port = server.announced_port().ok_or_else(|| {
-            Failure::new(format!("`{line}` never printed a line with http://127.0.0.1:<port>"))
-        })?;
+        server.port = server
+            .announced_port()
+            .with_context(|| format!("`{line}` never printed a line with http://127.0.0.1:<port>"))?;
         Ok(server)
     }
 
     /// Starts a program without our own environment on a given port.
-    pub(crate) fn start_at(command: &mut Command, port: u16) -> Outcome<Self> {
+    pub(crate) fn start_at(command: &mut Command, port: u16) -> Result<Self> {
         let line = workspace::shown(command);
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("LAUNCHWAY_")) {
             if !command.get_envs().any(|(given, value)| given == name && value.is_some()) {
@@ -49,7 +48,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| Failure::because(format_args!("`{line}` did not start"), error))?;
+            .with_context(|| format!("`{line}` did not start"))?;
         // From here on the child must be killed, whatever happens.
         Ok(Self { child, port, started })
     }

@@ -1,54 +1,39 @@
 //! The start-up time of a new server, and its idle memory.
 
-use std::{
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{path::Path, thread, time::Duration};
+
+use anyhow::Result;
+use fs_err as fs;
 
 use crate::{
-    bench::{
-        effort::Effort, figure::Figure, http, launch, machine, report::Report, sample::Sample,
-        server::Server, usage,
-    },
-    failure::Outcome,
+    bench::{Effort, Figure, Report, Sample, http, launch, usage},
+    workspace::dist,
 };
 
 const STARTS: u32 = 7;
 const FIRST_ANSWER_MS: f64 = 100.0;
 const IDLE_MEGABYTES: f64 = 30.0;
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts the server a few times, each on an empty data folder.
-pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Outcome {
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Start-up");
-    report.line(
+    report.paragraph(
         "From the start of the process, on an empty data folder and without a front proxy, to the first answer; \
          then the memory after a second of idling.",
     );
-    report.line("");
-    let (mut first_answers, mut resident) = (Sample::default(), Sample::default());
+    let [mut first_answers, mut resident]: [Sample; 2] = Default::default();
     for start in 0..effort.rounds(STARTS) {
-        let server = launch::serve(&folder.join(format!("data-{start}")))?;
-        first_answers.push(first_answer(&server)?.as_secs_f64() * 1e3);
+        let server = launch::serve(&folder.join(format!("data-{start}")), &[])?;
+        launch::wait_for("the first answer", Duration::from_millis(1), || {
+            Ok(http::get(server.port, "/api/v1/auth/is-admin-registered", None).is_ok())
+        })?;
+        first_answers.push(server.started.elapsed().as_secs_f64() * 1e3);
         thread::sleep(Duration::from_secs(1));
         resident.push(usage::resident_megabytes(server.pid())?);
     }
     report.figure(Figure::new("first answer", "ms", 1, first_answers).at_most(FIRST_ANSWER_MS));
     report.figure(Figure::new("resident when idle", "MB", 1, resident).at_most(IDLE_MEGABYTES));
-    report.figure(Figure::new("binary", "MB", 1, [machine::binary_megabytes()].into_iter().collect()));
+    let megabytes = fs::metadata(dist("launchway")).map_or(f64::NAN, |data| data.len() as f64 / 1e6);
+    report.figure(Figure::new("binary", "MB", 1, [megabytes].into_iter().collect()));
     Ok(())
-}
-
-/// Polls every millisecond until the server answers.
-fn first_answer(server: &Server) -> Outcome<Duration> {
-    loop {
-        let answer = http::get(server.port, "/api/v1/auth/is-admin-registered", None);
-        let waited = Instant::now().duration_since(server.started);
-        match http::expect_success("the new server", answer) {
-            Ok(_) => return Ok(waited),
-            Err(failure) if waited > TIMEOUT => return Err(failure),
-            Err(_) => thread::sleep(Duration::from_millis(1)),
-        }
-    }
 }

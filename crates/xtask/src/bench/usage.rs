@@ -1,45 +1,36 @@
 //! The resource usage of a running process, from `/proc`.
 
-use std::{fs, process::Command};
+use std::process::Command;
 
-use crate::{
-    failure::{Failure, Outcome},
-    workspace,
-};
+use anyhow::{Context as _, Result};
+use fs_err as fs;
+
+use crate::workspace;
 
 /// Resident memory, in megabytes of a million bytes.
-pub(crate) fn resident_megabytes(pid: u32) -> Outcome<f64> {
-    let status = read(pid, "status")?;
-    let kibibytes = resident_kibibytes(&status).ok_or_else(|| unreadable(pid, "status"))?;
+pub(crate) fn resident_megabytes(pid: u32) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let kibibytes = resident_kibibytes(&status).context("/proc/<pid>/status has an unknown form")?;
     Ok(kibibytes * 1024.0 / 1e6)
 }
 
 /// Processor time since the start of the process, in user and kernel mode, in microseconds.
-pub(crate) fn cpu_microseconds(pid: u32) -> Outcome<f64> {
+pub(crate) fn cpu_microseconds(pid: u32) -> Result<f64> {
     microseconds(pid, OWN_TIME)
 }
 
 /// Processor time of the children that the process has waited for, in user and kernel mode, in microseconds.
-pub(crate) fn children_cpu_microseconds(pid: u32) -> Outcome<f64> {
+pub(crate) fn children_cpu_microseconds(pid: u32) -> Result<f64> {
     microseconds(pid, TIME_OF_CHILDREN)
 }
 
-fn microseconds(pid: u32, field: usize) -> Outcome<f64> {
-    let stat = read(pid, "stat")?;
-    let ticks = cpu_ticks(&stat, field).ok_or_else(|| unreadable(pid, "stat"))?;
+fn microseconds(pid: u32, field: usize) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let ticks = cpu_ticks(&stat, field).context("/proc/<pid>/stat has an unknown form")?;
     let per_second: f64 = workspace::output(Command::new("getconf").arg("CLK_TCK"))?
         .parse()
-        .map_err(|error| Failure::because("cannot read the clock's ticks per second", error))?;
+        .context("cannot read the clock's ticks per second")?;
     Ok(ticks * 1e6 / per_second)
-}
-
-fn read(pid: u32, file: &str) -> Outcome<String> {
-    let path = format!("/proc/{pid}/{file}");
-    fs::read_to_string(&path).map_err(|error| Failure::because(format_args!("cannot read {path}"), error))
-}
-
-fn unreadable(pid: u32, file: &str) -> Failure {
-    Failure::new(format!("/proc/{pid}/{file} has an unknown form"))
 }
 
 fn resident_kibibytes(status: &str) -> Option<f64> {

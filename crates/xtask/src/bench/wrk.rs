@@ -2,14 +2,15 @@
 
 use std::process::Command;
 
+use anyhow::{Context as _, Result, anyhow};
+
 use crate::{
-    bench::{server::Server, usage},
-    failure::{Failure, Outcome},
+    bench::{Server, usage},
     workspace,
 };
 
 /// One run against one server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
     pub(crate) requests_per_second: f64,
     pub(crate) cpu_microseconds_per_request: f64,
@@ -18,11 +19,10 @@ pub(crate) struct Load {
 }
 
 /// Loads a server with 32 connections for some seconds; every response must be a success.
-pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Outcome<Load> {
-    load_by(server, path, &format!("Authorization: Bearer {token}"), 32, seconds).map_err(|failure| {
+pub(crate) fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Result<Load> {
+    load_by(server, path, &format!("Authorization: Bearer {token}"), 32, seconds)
         // The token must not be printed.
-        Failure::new(failure.to_string().replace(token, "***"))
-    })
+        .map_err(|error| anyhow!(format!("{error:#}").replace(token, "***")))
 }
 
 /// The same with another header and another number of connections.
@@ -32,7 +32,7 @@ pub(crate) fn load_by(
     header: &str,
     connections: u32,
     seconds: u32,
-) -> Outcome<Load> {
+) -> Result<Load> {
     let before = usage::cpu_microseconds(server.pid())?;
     let mut command = Command::new("wrk");
     command
@@ -43,43 +43,30 @@ pub(crate) fn load_by(
         .arg(format!("http://127.0.0.1:{}{path}", server.port));
     let output = workspace::output(&mut command)?;
     let after = usage::cpu_microseconds(server.pid())?;
-    let measured = parse(&output)
-        .ok_or_else(|| Failure::because("`wrk` met refused requests, or printed an unknown form", &output))?;
-    Ok(Load {
-        requests_per_second: measured.requests_per_second,
-        cpu_microseconds_per_request: (after - before) / measured.requests,
-        slow_milliseconds: measured.slow_milliseconds,
-    })
+    let (requests, requests_per_second, slow_milliseconds) = parse(&output)
+        .with_context(|| format!("`wrk` met refused requests, or printed an unknown form: {output}"))?;
+    let cpu_microseconds_per_request = (after - before) / requests;
+    Ok(Load { requests_per_second, cpu_microseconds_per_request, slow_milliseconds })
 }
 
-#[derive(Debug, PartialEq)]
-struct Measured {
-    requests: f64,
-    requests_per_second: f64,
-    slow_milliseconds: f64,
-}
-
-/// Parses the summary; one with rejected requests is not a valid measurement.
-fn parse(output: &str) -> Option<Measured> {
+/// Returns the requests, the requests per second and the 99th percentile in milliseconds of a summary; one with
+/// rejected requests is not a valid measurement.
+fn parse(output: &str) -> Option<(f64, f64, f64)> {
     if output.contains("Non-2xx") || output.contains("Socket errors") {
         return None;
     }
-    let mut lines = output.lines().map(str::trim);
-    let requests = lines.clone().find_map(|line| line.split_once(" requests in "))?.0.parse().ok()?;
-    let slow_milliseconds = lines.clone().find_map(|line| line.strip_prefix("99%")).and_then(milliseconds)?;
-    let requests_per_second =
-        lines.find_map(|line| line.strip_prefix("Requests/sec:"))?.trim().parse().ok()?;
-    (requests > 0.0).then_some(Measured { requests, requests_per_second, slow_milliseconds })
+    let lines = || output.lines().map(str::trim);
+    let requests = lines().find_map(|line| line.split_once(" requests in "))?.0.parse().ok()?;
+    let slow = lines().find_map(|line| line.strip_prefix("99%")).and_then(milliseconds)?;
+    let per_second = lines().find_map(|line| line.strip_prefix("Requests/sec:"))?.trim().parse().ok()?;
+    (requests > 0.0).then_some((requests, per_second, slow))
 }
 
 /// Parses a time with its unit.
 fn milliseconds(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let (number, factor) = match text {
-        _ if text.ends_with("us") => (text.strip_suffix("us")?, 1e-3),
-        _ if text.ends_with("ms") => (text.strip_suffix("ms")?, 1.0),
-        _ => (text.strip_suffix('s')?, 1e3),
-    };
+    let units = [("us", 1e-3), ("ms", 1.0), ("s", 1e3)];
+    let (number, factor) =
+        units.into_iter().find_map(|(unit, factor)| Some((text.trim().strip_suffix(unit)?, factor)))?;
     number.parse::<f64>().ok().map(|number| number * factor)
 }
 
@@ -105,9 +92,7 @@ Transfer/sec:     13.33MB
 
     #[test]
     fn a_summary_is_read() {
-        let measured =
-            Measured { requests: 231_000.0, requests_per_second: 76_999.5, slow_milliseconds: 1.5 };
-        assert_eq!(parse(OUTPUT), Some(measured));
+        assert_eq!(parse(OUTPUT), Some((231_000.0, 76_999.5, 1.5)));
     }
 
     #[test]

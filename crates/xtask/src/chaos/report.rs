@@ -1,12 +1,12 @@
 //! The report of the campaigns: a page whose sections are replaced one by one.
 
-use std::{fs, io::ErrorKind, path::Path, process::Command, thread};
+use std::{io::ErrorKind, path::Path};
+
+use anyhow::Result;
+use fs_err as fs;
 
 use super::CAMPAIGNS;
-use crate::{
-    failure::{Failure, Outcome},
-    workspace,
-};
+use crate::machine;
 
 /// The text above the first section.
 const HEAD: &str = "\
@@ -35,16 +35,14 @@ be noticed. A figure that is not its goal is marked FAIL, and ends the command w
 
 /// Replaces the section of a campaign. The page is read at once before, so that campaigns may run
 /// concurrently.
-pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> Outcome {
+pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> Result<()> {
     let told = match told.split_once("\n\n") {
         Some((title, rest)) => format!("{title}\n\n{circumstances}\n\n{}\n", rest.trim()),
         None => format!("## {name}\n\n{circumstances}\n\n**It did not come to its end.**\n"),
     };
     let page = match fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        read => {
-            read.map_err(|error| Failure::because(format_args!("cannot read {}", file.display()), error))?
-        }
+        read => read?,
     };
     let mut text = HEAD.to_owned();
     for other in CAMPAIGNS {
@@ -53,8 +51,7 @@ pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> O
             text.push_str(&format!("\n{}\n{section}", mark(other)));
         }
     }
-    fs::write(file, text)
-        .map_err(|error| Failure::because(format_args!("cannot write {}", file.display()), error))
+    Ok(fs::write(file, text)?)
 }
 
 /// Returns the invisible marker before a section.
@@ -69,25 +66,10 @@ fn section(text: &str, name: &str) -> Option<String> {
 }
 
 /// Returns the commit, the machine and the time of a campaign.
-pub(crate) fn circumstances(is_dist: bool) -> Outcome<String> {
-    let root = workspace::root();
-    let told = |program: &str, arguments: &[&str]| {
-        workspace::output(Command::new(program).args(arguments).current_dir(root))
-    };
-    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let processor = processor.lines().find_map(|line| line.strip_prefix("model name"));
-    let processor = processor.map_or("unknown", |model| model.trim_start_matches([':', ' ', '\t']));
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let date = told("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?;
-    let commit = told("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(|_| "none".to_owned());
-    let changes = told("git", &["status", "--porcelain", "--", "crates", "migrations"]).unwrap_or_default();
-    let changes = if changes.is_empty() { "" } else { ", with changes on top" };
+pub(crate) fn circumstances(is_dist: bool) -> Result<String> {
+    let (date, commit) = (machine::date()?, machine::commit(&["crates", "migrations"]));
     let build = if is_dist { "`dist`" } else { "development" };
-    Ok(format!(
-        "{date}, commit {commit}{changes}, {build} build, on {processor}, {cores} cores, Linux {}.",
-        kernel.trim()
-    ))
+    Ok(format!("{date}, commit {commit}, {build} build, on {}.", machine::describe()))
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use std::{path::PathBuf, process::Command};
 
+use anyhow::Result;
+
 use crate::{
-    bench::{http, http::Connection, launch, server::Server},
-    failure::{Failure, Outcome},
+    bench::{Connection, Server, http, launch},
     workspace::{self, dist},
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Starts a server with one deployment at a time, and local repositories.
-    fn serve(&self) -> Outcome<Server> {
+    fn serve(&self) -> Result<Server> {
         let mut settings = vec![
             ("LAUNCHWAY_LOG", "warn".to_owned()),
             ("LAUNCHWAY_MAX_BUILDS", "1".to_owned()),
@@ -32,7 +33,7 @@ impl Place {
             ("LAUNCHWAY_GIT_ALLOW", format!("127.0.0.1/32:{}", self.silent)),
         ];
         settings.extend(self.database.clone().map(|url| ("LAUNCHWAY_DATABASE_URL", url)));
-        launch::serve_with(&self.data, &settings)
+        launch::serve(&self.data, &settings)
     }
 
     fn url(&self) -> String {
@@ -56,13 +57,13 @@ pub(crate) struct Installation {
 
 impl Installation {
     /// Deploys one application, copies its rows, and restarts the server.
-    pub(crate) fn prepare(place: Place, rows: u32) -> Outcome<Self> {
+    pub(crate) fn prepare(place: Place, rows: u32) -> Result<Self> {
         let server = place.serve()?;
         let token = launch::register(&server)?;
-        let wish = launch::static_site("template", &place.repository.display().to_string());
+        let wish = launch::static_site("template", place.repository.display());
         let application = launch::create(&server, &token, &wish)?;
         let deployed = launch::wait_until_deployed(server.port, &token, &application)?;
-        let deployment = http::text_field(&deployed, "id").unwrap_or_default().to_owned();
+        let deployment = http::text_field(&deployed, "id")?;
         drop(server);
         workspace::output(Command::new(dist("examples/rows")).arg(place.url()).arg(rows.to_string()))?;
         let server = place.serve()?;
@@ -70,9 +71,8 @@ impl Installation {
         Ok(Self { server, token, rows, application, deployment, repository, asked: 0 })
     }
 
-    pub(crate) fn connect(&self) -> Outcome<Connection> {
-        Connection::open(self.server.port, &self.token)
-            .map_err(|error| Failure::because("cannot connect to the server", error))
+    pub(crate) fn connect(&self) -> Result<Connection> {
+        Connection::open(self.server.port, Some(&self.token))
     }
 
     /// Returns a number that was not returned before.

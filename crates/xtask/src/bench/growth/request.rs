@@ -1,9 +1,10 @@
 //! The requests whose cost must not grow.
 
 use crate::bench::{
-    effort::Effort,
+    Effort,
     growth::installation::{Installation, LINES_OF_ONE},
     launch::{APPLICATIONS, static_site},
+    reconciler::{DEPLOYMENT, copy_id},
 };
 
 pub(crate) const AUDIT: &str = "/api/v1/audit/logs";
@@ -69,7 +70,7 @@ impl Request {
             Self::LogsLast => (format!("{logs}?{}", last(LINES_OF_ONE.min(*rows))), None),
             Self::Deployment => {
                 let rows = *rows;
-                let id = copy_of_deployment(scattered(installation.next(), rows));
+                let id = copy_id(scattered(installation.next(), rows), DEPLOYMENT);
                 (format!("/api/v1/deploy/application/deployments/{id}"), None)
             }
             Self::Create => {
@@ -87,24 +88,11 @@ fn scattered(number: u32, rows: u32) -> u32 {
     u32::try_from(place).unwrap_or_default() + 1
 }
 
-/// Returns the id that `rows` gives the copies of a deployment.
-fn copy_of_deployment(number: u32) -> String {
-    let digits = format!("{number:08x}");
-    let (high, low) = digits.split_at(4);
-    format!("01900000-{high}-{low}-7000-800000000003")
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
     use super::*;
-
-    #[test]
-    fn copies_have_ids_by_their_numbers() {
-        assert_eq!(copy_of_deployment(1), "01900000-0000-0001-7000-800000000003");
-        assert_eq!(copy_of_deployment(1_000_000), "01900000-000f-4240-7000-800000000003");
-    }
 
     #[test]
     fn requests_are_scattered_over_all_rows() {

@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::{Ipv4Addr, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use crate::failure::{Failure, Outcome};
+use anyhow::Result;
+
+use crate::network::listen;
 
 /// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -24,14 +26,9 @@ pub(crate) struct CheckTarget {
 }
 
 impl CheckTarget {
-    pub(crate) fn listen() -> Outcome<Self> {
+    pub(crate) fn listen() -> Result<Self> {
         // Each container has an address of its own in 127.0.0.0/8, and no smaller range has them all.
-        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))
-            .map_err(|error| Failure::because("there is no free port", error))?;
-        let port = listener
-            .local_addr()
-            .map_err(|error| Failure::because("a listener does not know its port", error))?
-            .port();
+        let (listener, port) = listen(Ipv4Addr::UNSPECIFIED)?;
         let answered = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&answered);
         thread::spawn(move || {

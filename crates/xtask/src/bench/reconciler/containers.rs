@@ -67,7 +67,7 @@ impl Fleet {
     }
 
     fn labels(&self, instance: &str, number: u32) -> String {
-        let (application, deployment) = (copy_id(number, 1), copy_id(number, 3));
+        let (application, deployment) = (copy_id(number, APPLICATION), copy_id(number, DEPLOYMENT));
         let (organization, address) = (&self.organization, address(number));
         format!(
             r#"{{"launchway.address":"{address}","launchway.aliases":"","launchway.application":"{application}","launchway.attempt":"1","launchway.call":"{deployment}","launchway.deployment":"{deployment}","launchway.instance":"{instance}","launchway.organization":"{organization}","launchway.service":""}}"#
@@ -92,7 +92,7 @@ struct Names {
 
 impl Names {
     fn of(number: u32) -> Self {
-        let (application, deployment) = (copy_id(number, 1), copy_id(number, 3));
+        let (application, deployment) = (copy_id(number, APPLICATION), copy_id(number, DEPLOYMENT));
         Self {
             id: format!("{number:064x}"),
             name: format!("launchway-{deployment}-1"),
@@ -101,8 +101,12 @@ impl Names {
     }
 }
 
-/// The id that `rows` gives a copy: of an application ends with 1, of a deployment with 3.
-fn copy_id(number: u32, of: u16) -> String {
+/// The ends of the ids that `rows` gives copies.
+const APPLICATION: u16 = 1;
+pub(crate) const DEPLOYMENT: u16 = 3;
+
+/// The id that `rows` gives a copy of an application or a deployment.
+pub(crate) fn copy_id(number: u32, of: u16) -> String {
     format!("01900000-{:04x}-{:04x}-7000-80000000{of:04x}", number >> 16, number & 0xffff)
 }
 
@@ -121,7 +125,8 @@ mod tests {
 
     #[test]
     fn names_are_those_that_rows_makes() {
-        assert_eq!(copy_id(65_537, 3), "01900000-0001-0001-7000-800000000003");
+        assert_eq!(copy_id(1, DEPLOYMENT), "01900000-0000-0001-7000-800000000003");
+        assert_eq!(copy_id(1_000_000, DEPLOYMENT), "01900000-000f-4240-7000-800000000003");
         assert_eq!((address(1), address(300)), ("127.1.0.1".to_owned(), "127.1.1.44".to_owned()));
         assert_eq!(Names::of(255).id, format!("{}ff", "0".repeat(62)));
     }

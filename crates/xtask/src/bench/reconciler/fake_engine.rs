@@ -12,10 +12,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::{
-    bench::reconciler::containers::Fleet,
-    failure::{Failure, Outcome},
-};
+use anyhow::{Context as _, Result};
+
+use crate::bench::reconciler::containers::Fleet;
 
 /// The pause between two events; the server debounces events that follow each other closely.
 const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
@@ -50,11 +49,10 @@ struct Contents {
 
 impl FakeEngine {
     /// Listens on a socket in `folder`, without any containers.
-    pub(crate) fn listen(folder: &Path) -> Outcome<Self> {
+    pub(crate) fn listen(folder: &Path) -> Result<Self> {
         let socket = folder.join("docker.sock");
-        let listener = UnixListener::bind(&socket).map_err(|error| {
-            Failure::because(format_args!("cannot listen on {}", socket.display()), error)
-        })?;
+        let listener =
+            UnixListener::bind(&socket).with_context(|| format!("cannot listen on {}", socket.display()))?;
         let state = Arc::new(State::default());
         let (for_requests, for_events) = (Arc::clone(&state), Arc::clone(&state));
         thread::spawn(move || {
