@@ -107,13 +107,6 @@ pub struct Pipeline {
     context: ServiceContext,
 }
 
-impl From<Error> for JobError {
-    fn from(error: Error) -> Self {
-        tracing::error!(%error, source = ?std::error::Error::source(&error), "application secrets could not be decrypted");
-        Self::Permanent("a secret of this application cannot be decrypted".to_owned())
-    }
-}
-
 /// One attempt at a deployment.
 struct Attempt<'a> {
     lease: Lease,
@@ -226,7 +219,7 @@ impl Pipeline {
             return Ok(None);
         };
         let Some(application) = self.ports.applications.get(scope, id).await? else { return Ok(None) };
-        let secrets = self.vault.open(&application)?;
+        let secrets = self.vault.open(&application).map_err(undecryptable)?;
         let owner = Owner {
             organization: scope.id(),
             application: id,
@@ -375,4 +368,9 @@ impl Pipeline {
             .with("application_id", application.id);
         self.context.record(author, event)
     }
+}
+
+fn undecryptable(error: Error) -> JobError {
+    tracing::error!(%error, source = ?std::error::Error::source(&error), "application secrets could not be decrypted");
+    JobError::Permanent("a secret of this application cannot be decrypted".to_owned())
 }

@@ -15,7 +15,7 @@ use launchway_domain::{
     routes::Target,
 };
 
-use super::{JobError, Pipeline, Retired, release::running};
+use super::{JobError, Pipeline, Retired, release::running, undecryptable};
 use crate::{
     applications::OpenSecrets,
     deployments::log::{DeploymentLog, secrets_of},
@@ -314,7 +314,7 @@ impl Pipeline {
         let Some(application) = self.ports.applications.get(scope, id).await? else { return Ok(None) };
         let Some(live) = application.live else { return Ok(None) };
         let Some(deployment) = self.ports.deployments.get(scope, live).await? else { return Ok(None) };
-        let secrets = self.vault.open(&application)?;
+        let secrets = self.vault.open(&application).map_err(undecryptable)?;
         let (sink, clock) = (Arc::clone(&self.ports.logs), Arc::clone(&self.context.clock));
         let log = DeploymentLog::of(sink, clock, deployment.clone(), secrets_of(&secrets));
         Ok(Some(Live { application, deployment, secrets, log }))
