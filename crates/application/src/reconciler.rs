@@ -40,7 +40,7 @@ use tokio::{
 
 use self::{
     backoff::Backoff,
-    decision::{Action, Observed, breakdown, decide, is_composition, recorded_state},
+    decision::{Action, Observed, breakdown, decide, recorded_state},
     health::HealthRecord,
 };
 pub use self::{
@@ -318,7 +318,7 @@ impl Reconciler {
             Action::Record(_) => {
                 self.record(version, observed.container).await;
             }
-            Action::Resume if !is_composition(version) => {
+            Action::Resume if !version.deployment.is_composition() => {
                 self.record(version, observed.container).await;
                 self.resume(version, observed);
             }
