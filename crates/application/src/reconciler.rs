@@ -445,7 +445,7 @@ fn cause(observed: Observed) -> String {
 
 /// Converts the error of a store to one of a step.
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the database cannot be read: {error}"))
+    StepError::failed("the database cannot be read", error)
 }
 
 #[cfg(test)]

@@ -235,5 +235,5 @@ fn forget_failed(told: &mut Option<Instant>, outcome: Result<(), StepError>) -> 
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the database cannot be read: {error}"))
+    StepError::failed("the database cannot be read", error)
 }

@@ -137,5 +137,5 @@ impl Retirer {
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the database cannot be used: {error}"))
+    StepError::failed("the database cannot be used", error)
 }

@@ -75,7 +75,7 @@ impl Recreate {
         if application.is_stopped {
             return Ok(());
         }
-        let faulty = |error| StepError::Retryable(format!("the database cannot be used: {error}"));
+        let faulty = |error| StepError::failed("the database cannot be used", error);
         let Some(live) = self.live_version(application).await.map_err(faulty)? else { return Ok(()) };
         let is_stopped = |container: &&ContainerRecord| container.state == ContainerState::Exited;
         let recorded = live.container.as_ref().filter(is_stopped);

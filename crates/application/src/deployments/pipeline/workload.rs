@@ -113,8 +113,7 @@ impl Workloads {
         let (image, environment) = (image.clone(), environment.clone());
         // The addresses that routes refer to.
         let reserved = self.deployments.live_addresses().await;
-        let reserved = reserved
-            .map_err(|error| StepError::Retryable(format!("the database cannot be read: {error}")))?;
+        let reserved = reserved.map_err(|error| StepError::failed("the database cannot be read", error))?;
         Ok(if image.is_of_service() {
             let plan = CompositionPlan { owner, port, environment, live, reserved };
             Box::new(CompositionWorkload { composer: Arc::clone(&self.composer), plan })

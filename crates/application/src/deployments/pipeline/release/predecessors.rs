@@ -52,8 +52,7 @@ impl Predecessors {
         let newest =
             PageRequest::new(1, 20, 20).map_err(|_never| StepError::Retryable("no page".to_owned()))?;
         let page = self.deployments.page(scope, attempt.owner.application, newest).await;
-        let page =
-            page.map_err(|error| StepError::Retryable(format!("the database cannot be read: {error}")))?;
+        let page = page.map_err(|error| StepError::failed("the database cannot be read", error))?;
         let is_there = |record: &Deployment| {
             record.container.as_ref().is_some_and(|container| container.state != ContainerState::Removed)
         };
