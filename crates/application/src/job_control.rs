@@ -96,9 +96,13 @@ pub(crate) enum JobError {
 
 impl From<StepError> for JobError {
     fn from(error: StepError) -> Self {
+        if let Some(source) = std::error::Error::source(&error) {
+            tracing::error!(%error, ?source, "step of a job failed");
+        }
         match error {
             StepError::Unavailable(reason) => Self::Unavailable(reason),
             StepError::Retryable(reason) => Self::Retryable(reason),
+            StepError::Failed { .. } => Self::Retryable(error.to_string()),
             StepError::Rejected(reason) => Self::Permanent(reason),
         }
     }
@@ -119,6 +123,14 @@ impl From<StoreError> for JobError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_that_failed_is_retried_with_its_text() {
+        let error = StepError::failed("the checkout cannot be read", std::io::Error::other("no disk"));
+        assert!(std::error::Error::source(&error).is_some());
+        let text = "the checkout cannot be read: no disk";
+        assert!(matches!(error.into(), JobError::Retryable(reason) if reason == text));
+    }
 
     #[tokio::test]
     async fn the_first_wish_counts_and_is_told_to_who_listens() {

@@ -40,7 +40,7 @@ use tokio::{
 
 use self::{
     backoff::Backoff,
-    decision::{Action, Observed, breakdown, decide, is_composition, recorded_state},
+    decision::{Action, Observed, breakdown, decide, recorded_state},
     health::HealthRecord,
 };
 pub use self::{
@@ -318,7 +318,7 @@ impl Reconciler {
             Action::Record(_) => {
                 self.record(version, observed.container).await;
             }
-            Action::Resume if !is_composition(version) => {
+            Action::Resume if !version.deployment.is_composition() => {
                 self.record(version, observed.container).await;
                 self.resume(version, observed);
             }
@@ -445,7 +445,7 @@ fn cause(observed: Observed) -> String {
 
 /// Converts the error of a store to one of a step.
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the database cannot be read: {error}"))
+    StepError::failed("the database cannot be read", error)
 }
 
 #[cfg(test)]

@@ -132,12 +132,10 @@ impl Routes {
     }
 
     /// Waits for the running requests on the previous target of an application: one container, or all.
-    pub(crate) async fn drain(
-        &self,
-        id: ApplicationId,
-        container: Option<ContainerId>,
-    ) -> Result<(), StepError> {
-        self.ports.router.drain(id, container).await
+    pub(crate) async fn drain(&self, id: ApplicationId, container: Option<ContainerId>) {
+        if let Err(error) = self.ports.router.drain(id, container).await {
+            tracing::warn!(application.id = %id, %error, "drain failed");
+        }
     }
 
     /// Returns the URL of an application; `None` if no traffic is routed.
@@ -237,5 +235,5 @@ fn forget_failed(told: &mut Option<Instant>, outcome: Result<(), StepError>) -> 
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the database cannot be read: {error}"))
+    StepError::failed("the database cannot be read", error)
 }

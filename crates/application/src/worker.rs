@@ -222,10 +222,10 @@ impl Worker {
     ) -> Result<Vec<Retired>, JobError> {
         match claimed.job.kind {
             JobKind::Deploy => return self.handlers.pipeline.deploy(claimed, job_control).await,
-            JobKind::Restart => return self.handlers.pipeline.restart(claimed).await,
-            JobKind::Reconcile => return self.handlers.pipeline.reconcile(claimed).await,
-            JobKind::Stop => self.handlers.pipeline.stop(claimed).await?,
-            JobKind::Remove => self.handlers.pipeline.remove(claimed).await?,
+            JobKind::Restart => return self.handlers.pipeline.lifecycle().restart(claimed).await,
+            JobKind::Reconcile => return self.handlers.pipeline.lifecycle().reconcile(claimed).await,
+            JobKind::Stop => self.handlers.pipeline.lifecycle().stop(claimed).await?,
+            JobKind::Remove => self.handlers.pipeline.lifecycle().remove(claimed).await?,
             JobKind::RunExtension => self.handlers.runs()?.run(claimed, job_control).await?,
             JobKind::UninstallExtension => self.handlers.runs()?.uninstall(claimed).await?,
         }

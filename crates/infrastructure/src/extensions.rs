@@ -306,7 +306,7 @@ fn not_run(error: ProcessError) -> StepError {
             StepError::Rejected(format!("this machine has no `{program}`, which the step needs"))
         }
         ProcessError::TookTooLong(..) => StepError::Rejected(error.to_string()),
-        ProcessError::Io(_, source) => StepError::Retryable(format!("a program could not be run: {source}")),
+        ProcessError::Io(_, source) => StepError::failed("a program could not be run", source),
         ProcessError::AnsweredTooMuch(_) => StepError::Retryable(error.to_string()),
     }
 }

@@ -30,7 +30,7 @@ impl Lost {
             Self::LeadsOut => {
                 StepError::Rejected(format!("{subject} is a link to a path outside the repository"))
             }
-            Self::Io(error) => StepError::Retryable(format!("the checkout cannot be read: {error}")),
+            Self::Io(error) => StepError::failed("the checkout cannot be read", error),
         }
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn beneath(root: &Path, start: &Path, path: impl AsRef<Path>) -> Resu
 
 /// Rejects a checkout with a link that points out of it. Blocks.
 pub(crate) fn check_all(root: &Path) -> Result<(), StepError> {
-    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::failed("the checkout cannot be read", error);
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(broken)? {

@@ -124,7 +124,7 @@ impl BuildPlanner for Nixpacks {
         let wished = plan.clone();
         let folder = spawn_blocking(move || prepared(&wished))
             .await
-            .map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))??;
+            .map_err(|error| StepError::failed("the checkout cannot be read", error))??;
         let variables = self.variables(&folder, plan).await?;
         self.write(&folder, plan, output).await?;
         let dockerfile = DOCKERFILE.to_owned().try_into();
@@ -135,7 +135,7 @@ impl BuildPlanner for Nixpacks {
 
 /// Returns the folder to plan, after checking that nothing points out of the checkout. Blocks.
 fn prepared(plan: &BuildPlan) -> Result<PathBuf, StepError> {
-    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::failed("the checkout cannot be read", error);
     let root = fs::canonicalize(&plan.checkout.root).map_err(broken)?;
     links::check_all(&root)?;
     let base = plan.base_path.as_str();

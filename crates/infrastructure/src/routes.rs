@@ -89,7 +89,7 @@ fn on_the_wire(route: &Route) -> wire::Route {
 }
 
 fn fault(error: ControlError) -> StepError {
-    StepError::Retryable(format!("the front proxy cannot be updated: {error}"))
+    StepError::failed("the front proxy cannot be updated", error)
 }
 
 /// No proxy: an application is reached at its container's own address, which is in its log, and a site in

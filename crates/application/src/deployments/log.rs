@@ -77,3 +77,11 @@ impl DeploymentLog {
 pub(crate) fn secrets_of(secrets: &OpenSecrets) -> Masker {
     Masker::new(secrets.values())
 }
+
+/// Stores one line of a deployment outside of an attempt. A line that cannot be stored is dropped.
+pub(crate) async fn store_line(sink: &dyn LogSink, line: NewLine) {
+    let deployment_id = line.deployment_id;
+    if let Err(error) = sink.append(vec![line]).await {
+        tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
+    }
+}

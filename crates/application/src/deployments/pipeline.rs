@@ -4,38 +4,48 @@
 //! then on, an attempt only goes forward. Each step may be repeated.
 
 mod build;
-mod compose;
 mod health;
 mod image_quota;
 mod lifecycle;
+mod records;
+mod recreate;
 mod release;
-mod replace;
+mod subject;
+mod workload;
 
 use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
-    applications::{Application, ApplicationRepository},
-    audit::{Action as Did, Author, Chain, Event, Resource as Audited},
+    applications::ApplicationRepository,
     deployments::{
-        BuildPlanner, Composer, Deployer, Deployment, DeploymentRepository, DeploymentState, EngineInventory,
-        HealthProbe, ImageBuilder, Owner, Progress, SiteStore, SourceFetcher, StepError, Write,
+        BuildPlanner, Composer, Deployer, DeploymentRepository, EngineInventory, HealthProbe, ImageBuilder,
+        SiteStore, SourceFetcher, StepError,
     },
-    ids::{ApplicationId, DeploymentId},
-    jobs::{ClaimedJob, Lease, Outcome, Write as JobWrite},
-    logs::{Level, LogSink, NewLine, Write as LogWrite},
+    ids::DeploymentId,
+    jobs::{ClaimedJob, Outcome},
+    logs::{Level, LogSink, NewLine},
     organizations::DeployKeyRepository,
     secret::SecretBox,
-    store,
 };
 
 pub use self::image_quota::ImageQuota;
+use self::{
+    build::Builder,
+    health::HealthCheck,
+    image_quota::ImageAccounts,
+    lifecycle::Lifecycle,
+    records::JobRecords,
+    release::Releaser,
+    subject::{Attempt, SubjectLoader},
+    workload::Workloads,
+};
 use super::{
-    log::{DeploymentLog, secrets_of},
+    log::store_line,
     retirement::{Retired, Retirer},
 };
 use crate::{
-    Error, ServiceContext,
-    applications::{OpenSecrets, Vault, titled},
+    ServiceContext,
+    applications::Vault,
     job_control::{JobControl, JobError},
     routes::Routes,
     runtime_logs::RuntimeLogs,
@@ -98,49 +108,57 @@ impl HealthTimings {
 
 /// Executes deployments and the other jobs of applications.
 pub struct Pipeline {
-    ports: PipelinePorts,
+    subjects: Arc<SubjectLoader>,
+    builder: Builder,
+    releaser: Releaser,
+    lifecycle: Lifecycle,
     retirer: Retirer,
     /// True if the previous version is stopped inside the job, because no reconciler would find it.
     retires_inside: bool,
-    vault: Vault,
-    timings: HealthTimings,
-    context: ServiceContext,
-}
-
-impl From<Error> for JobError {
-    fn from(error: Error) -> Self {
-        tracing::error!(%error, source = ?std::error::Error::source(&error), "application secrets could not be decrypted");
-        Self::Permanent("a secret of this application cannot be decrypted".to_owned())
-    }
-}
-
-/// One attempt at a deployment.
-struct Attempt<'a> {
-    lease: Lease,
-    /// The number of the attempt, without those that were excused.
-    counted: i32,
-    application: Application,
-    deployment: Deployment,
-    secrets: OpenSecrets,
-    owner: Owner,
-    log: Arc<DeploymentLog>,
-    job_control: &'a JobControl,
+    records: JobRecords,
 }
 
 impl Pipeline {
     /// Returns a pipeline over `ports`.
     pub fn new(ports: PipelinePorts, timings: HealthTimings, context: ServiceContext) -> Self {
-        let vault = Vault::new(Arc::clone(&ports.secrets));
-        let retirer = Retirer {
+        let records = JobRecords { context: context.clone() };
+        let accounts = Arc::new(ImageAccounts {
+            quota: ports.image_quota.clone(),
+            inventory: Arc::clone(&ports.inventory),
+            clock: Arc::clone(&context.clock),
+        });
+        let builder = Builder::new(&ports, Arc::clone(&accounts), &records);
+        let subjects = Arc::new(SubjectLoader {
             applications: Arc::clone(&ports.applications),
             deployments: Arc::clone(&ports.deployments),
+            logs: Arc::clone(&ports.logs),
+            vault: Vault::new(Arc::clone(&ports.secrets)),
+            clock: Arc::clone(&context.clock),
+        });
+        let workloads = Arc::new(Workloads {
+            deployer: Arc::clone(&ports.deployer),
+            composer: Arc::clone(&ports.composer),
+            inventory: Arc::clone(&ports.inventory),
+            deployments: Arc::clone(&ports.deployments),
+        });
+        let health = Arc::new(HealthCheck {
+            probe: Arc::clone(&ports.probe),
             deployer: Arc::clone(&ports.deployer),
             inventory: Arc::clone(&ports.inventory),
-            runtime_logs: ports.runtime_logs.clone(),
-            routes: Arc::clone(&ports.routes),
-            context: context.clone(),
+            timings,
+        });
+        let releaser = Releaser::new(&ports, Arc::clone(&workloads), Arc::clone(&health), &records);
+        let lifecycle = Lifecycle::new(&ports, Arc::clone(&subjects), workloads, health, accounts, &records);
+        let retirer = Retirer {
+            applications: ports.applications,
+            deployments: ports.deployments,
+            deployer: ports.deployer,
+            inventory: ports.inventory,
+            runtime_logs: ports.runtime_logs,
+            routes: ports.routes,
+            context,
         };
-        Self { ports, retirer, retires_inside: false, vault, timings, context }
+        Self { subjects, builder, releaser, lifecycle, retirer, retires_inside: false, records }
     }
 
     /// Configures the pipeline to run without a reconciler: a deployment finishes only when the previous
@@ -163,11 +181,14 @@ impl Pipeline {
     pub(crate) async fn log_waiting(&self, claimed: &ClaimedJob, reason: &str) {
         let Ok(deployment_id) = claimed.job.payload.parse() else { return };
         let text = format!("Waiting for the Docker engine: {reason}");
-        let (application_id, at) = (claimed.job.subject.into(), self.context.clock.now());
+        let (application_id, at) = (claimed.job.subject.into(), self.records.now());
         let line = NewLine { application_id, deployment_id, level: Level::Warn, text, at };
-        if let Err(error) = self.ports.logs.append(vec![line]).await {
-            tracing::warn!(%error, deployment.id = %deployment_id, "log line could not be stored");
-        }
+        store_line(&*self.subjects.logs, line).await;
+    }
+
+    /// Returns the jobs that deploy nothing.
+    pub(crate) fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
     }
 
     /// Runs one attempt at the deployment of `claimed`. Every result of the attempt is durable when this
@@ -177,9 +198,9 @@ impl Pipeline {
         claimed: &ClaimedJob,
         job_control: &JobControl,
     ) -> Result<Vec<Retired>, JobError> {
-        let Some(attempt) = self.begin(claimed, job_control).await? else {
+        let Some(attempt) = self.subjects.attempt(claimed, job_control).await? else {
             // The application was deleted, so the deployment is no longer needed.
-            self.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
+            self.records.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
             return Ok(Vec::new());
         };
         match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
@@ -190,7 +211,7 @@ impl Pipeline {
                     }
                 }
                 attempt.log.flush().await;
-                self.settle(claimed, Outcome::Succeeded, Vec::new()).await?;
+                self.records.settle(claimed, Outcome::Succeeded, Vec::new()).await?;
                 Ok(retired)
             }
             Err(JobError::Permanent(reason)) => {
@@ -215,47 +236,10 @@ impl Pipeline {
         }
     }
 
-    async fn begin<'a>(
-        &self,
-        claimed: &ClaimedJob,
-        job_control: &'a JobControl,
-    ) -> Result<Option<Attempt<'a>>, JobError> {
-        let (scope, id) = (claimed.job.scope, ApplicationId::from(claimed.job.subject));
-        let Ok(deployment_id) = claimed.job.payload.parse() else { return Ok(None) };
-        let Some(deployment) = self.ports.deployments.get(scope, deployment_id).await? else {
-            return Ok(None);
-        };
-        let Some(application) = self.ports.applications.get(scope, id).await? else { return Ok(None) };
-        let secrets = self.vault.open(&application)?;
-        let owner = Owner {
-            organization: scope.id(),
-            application: id,
-            deployment: deployment_id,
-            attempt: claimed.lease.attempt,
-        };
-        let log = DeploymentLog::of(
-            Arc::clone(&self.ports.logs),
-            Arc::clone(&self.context.clock),
-            deployment.clone(),
-            secrets_of(&secrets),
-        );
-        let counted = claimed.lease.attempt - claimed.job.excused;
-        Ok(Some(Attempt {
-            lease: claimed.lease,
-            counted,
-            application,
-            deployment,
-            secrets,
-            owner,
-            log,
-            job_control,
-        }))
-    }
-
     async fn carry_out(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
         if attempt.application.live == Some(attempt.deployment.id) {
             attempt.job_control.mark_committed();
-            return self.take_over(attempt).await;
+            return self.releaser.take_over(attempt).await;
         }
         if attempt.owner.attempt > 1 {
             // Attempts that only waited for a dependency do not count.
@@ -264,13 +248,13 @@ impl Pipeline {
             }
             self.clear_away(attempt.owner.deployment).await?;
         }
-        self.restore_previous(&attempt.application).await?;
-        let (version, made) = self.make(attempt).await?;
-        let released = self.release(attempt, &version, made).await;
+        self.releaser.recreate.restore_live(&attempt.application).await?;
+        let (version, made) = self.builder.make(attempt).await?;
+        let released = self.releaser.release(attempt, &version, made).await;
         let is_ours_to_remove = matches!(released, Err(JobError::Permanent(_) | JobError::Retryable(_)));
         if is_ours_to_remove && !attempt.job_control.is_committed() {
-            self.ports.deployer.remove(attempt.deployment.id).await?;
-            self.restore_previous(&attempt.application).await?;
+            self.releaser.remove(attempt.deployment.id).await?;
+            self.releaser.recreate.restore_live(&attempt.application).await?;
         }
         released
     }
@@ -278,36 +262,20 @@ impl Pipeline {
     /// Removes the resources that attempts at a deployment left, unless their version is live.
     pub(crate) async fn clear_up_after(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
         let Ok(deployment) = claimed.job.payload.parse::<DeploymentId>() else { return Ok(()) };
-        let application = self.ports.applications.get(claimed.job.scope, claimed.job.subject.into()).await?;
+        let application = self.subjects.application(claimed).await?;
         if application.as_ref().is_some_and(|application| application.live == Some(deployment)) {
             return Ok(());
         }
         self.clear_away(deployment).await?;
         match application {
-            Some(application) => Ok(self.restore_previous(&application).await?),
+            Some(application) => Ok(self.releaser.recreate.restore_live(&application).await?),
             None => Ok(()),
         }
     }
 
     async fn clear_away(&self, deployment: DeploymentId) -> Result<(), StepError> {
-        self.ports.source.discard(deployment).await?;
-        self.ports.deployer.remove(deployment).await
-    }
-
-    /// Records that the version is live: the remaining work concerns the old one only.
-    async fn finish(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
-        if attempt.deployment.status.state.is_over() {
-            return Ok(());
-        }
-        attempt.log.flush().await;
-        let (id, at) = (attempt.deployment.id, self.context.clock.now());
-        let progress = Progress { state: Some(DeploymentState::Deployed), ..Progress::default() };
-        let duration = (at - attempt.deployment.created_at).as_seconds_f64();
-        let line = attempt.log.line(Level::Info, &format!("Deployed in {duration:.1} s"));
-        let event = self.ended(&attempt.application, &attempt.deployment, "deployed");
-        let writes =
-            vec![Write::Advance { id, progress, at }.into(), LogWrite::Append(vec![line]).into(), event];
-        self.commit(attempt.lease, writes).await
+        self.builder.discard(deployment).await?;
+        self.releaser.remove(deployment).await
     }
 
     async fn fail(
@@ -316,63 +284,11 @@ impl Pipeline {
         attempt: &Attempt<'_>,
         reason: String,
     ) -> Result<(), JobError> {
-        if let Err(error) = self.ports.source.discard(attempt.deployment.id).await {
+        if let Err(error) = self.builder.discard(attempt.deployment.id).await {
             tracing::warn!(deployment.id = %attempt.deployment.id, %error, "work directory could not be removed");
         }
         attempt.log.flush().await;
-        let event = self.ended(&attempt.application, &attempt.deployment, "failed to deploy");
-        self.settle(claimed, Outcome::Failed { reason }, vec![event]).await
-    }
-
-    /// Settles a job, and its deployment with it if it has one.
-    pub(crate) async fn settle(
-        &self,
-        claimed: &ClaimedJob,
-        outcome: Outcome,
-        more: Vec<store::Write>,
-    ) -> Result<(), JobError> {
-        let (at, application) = (self.context.clock.now(), Some(claimed.job.subject.into()));
-        let mut writes = vec![
-            JobWrite::Settle { lease: claimed.lease, outcome, at }.into(),
-            Write::FollowJobs { application, at }.into(),
-        ];
-        writes.extend(more);
-        Ok(self.context.store.commit(writes).await?)
-    }
-
-    /// Commits writes if this worker still holds the lease.
-    async fn commit(&self, lease: Lease, writes: Vec<store::Write>) -> Result<(), JobError> {
-        let writes = [JobWrite::Prove(lease).into()].into_iter().chain(writes).collect();
-        Ok(self.context.store.commit(writes).await?)
-    }
-
-    /// Records the progress of the deployment.
-    async fn record(&self, attempt: &Attempt<'_>, progress: Progress) -> Result<(), JobError> {
-        let at = self.context.clock.now();
-        let advance = Write::Advance { id: attempt.deployment.id, progress, at };
-        self.commit(attempt.lease, vec![advance.into()]).await
-    }
-
-    /// Runs `work` while its progress is recorded, so that it need not wait for the disk. If the record
-    /// shows that the lease is lost, the work is dropped.
-    async fn while_recorded<T, E: Into<JobError>>(
-        &self,
-        attempt: &Attempt<'_>,
-        progress: Progress,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, JobError> {
-        let recorded = self.record(attempt, progress);
-        // A failure of the work does not undo the earlier record.
-        let ((), worked) = tokio::try_join!(recorded, async { Ok(work.await) })?;
-        worked.map_err(Into::into)
-    }
-
-    /// Returns the audit event of the end of a deployment.
-    fn ended(&self, application: &Application, deployment: &Deployment, what: &str) -> store::Write {
-        let author = Author::launchway(Chain::Organization(application.organization_id));
-        let what = format!("{what} {}", titled(&application.blueprint));
-        let event = Event::new(Did::Update, Audited::Deployment, deployment.id, what)
-            .with("application_id", application.id);
-        self.context.record(author, event)
+        let event = self.records.ended(&attempt.application, &attempt.deployment, "failed to deploy");
+        self.records.settle(claimed, Outcome::Failed { reason }, vec![event]).await
     }
 }

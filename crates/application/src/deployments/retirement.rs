@@ -9,7 +9,7 @@ use launchway_domain::{
     applications::ApplicationRepository,
     deployments::{
         ContainerId, ContainerRecord, ContainerState, Deployer, Deployment, DeploymentRepository,
-        EngineInventory, ImageName, Owner, StepError, Write,
+        EngineInventory, Owner, StepError, Write,
     },
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
@@ -81,9 +81,7 @@ pub struct Retirer {
 impl Retirer {
     /// Waits for the last request, stops the containers, collects their output, and removes them.
     pub(crate) async fn retire(&self, retired: &Retired) -> Result<(), StepError> {
-        if let Err(error) = self.routes.drain(retired.application, retired.container.clone()).await {
-            tracing::warn!(application.id = %retired.application, %error, "drain failed");
-        }
+        self.routes.drain(retired.application, retired.container.clone()).await;
         let record = self.deployments.get(retired.scope, retired.deployment).await.map_err(unreadable)?;
         let container = match &retired.container {
             Some(container) => Some(container.clone()),
@@ -129,8 +127,7 @@ impl Retirer {
         if let Some(recorded) = &mut printed_by.container {
             recorded.id = container.clone();
         }
-        let is_composition = record.image.as_ref().is_some_and(ImageName::is_of_service);
-        let view: EngineView = match is_composition {
+        let view: EngineView = match record.is_composition() {
             true => self.inventory.containers().await.map_err(|error| error.to_string())?.into(),
             false => EngineView::default(),
         };
@@ -140,5 +137,5 @@ impl Retirer {
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the database cannot be used: {error}"))
+    StepError::failed("the database cannot be used", error)
 }

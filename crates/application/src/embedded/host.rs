@@ -86,18 +86,17 @@ pub(super) struct Hosted {
 /// repeated.
 fn container_of(deployment: DeploymentId) -> Result<ContainerId, StepError> {
     let id = Uuid::from(deployment).simple();
-    let unlikely = |error: InvalidValue| StepError::Retryable(format!("no id of a container: {error}"));
+    let unlikely = |error: InvalidValue| StepError::failed("no id of a container", error);
     ContainerId::try_from(format!("{id}{id}")).map_err(unlikely)
 }
 
 fn deployment_of(container: &ContainerId) -> Result<DeploymentId, StepError> {
     let (id, _) = container.as_str().split_at(32);
-    id.parse::<DeploymentId>()
-        .map_err(|error| StepError::Retryable(format!("no deployment has that container: {error}")))
+    id.parse::<DeploymentId>().map_err(|error| StepError::failed("no deployment has that container", error))
 }
 
 fn unreadable(error: StoreError) -> StepError {
-    StepError::Retryable(format!("the database cannot be read: {error}"))
+    StepError::failed("the database cannot be read", error)
 }
 
 fn refused<T>(reason: &str) -> Result<T, StepError> {

@@ -2,9 +2,7 @@
 
 use std::net::IpAddr;
 
-use launchway_domain::deployments::{
-    Condition, ContainerRecord, ContainerState, Exit, ImageName, LiveVersion,
-};
+use launchway_domain::deployments::{Condition, ContainerRecord, ContainerState, Exit, LiveVersion};
 
 use crate::engine_view::EngineView;
 
@@ -52,7 +50,7 @@ pub(crate) fn decide(version: &LiveVersion, observed: Observed, is_busy: bool) -
         false => decide_running(recorded, observed),
     };
     match action {
-        Action::Resume if !is_composition(version) => Action::Resume,
+        Action::Resume if !version.deployment.is_composition() => Action::Resume,
         _ if is_busy => Action::Keep,
         action => action,
     }
@@ -80,11 +78,6 @@ fn decide_running(recorded: &ContainerRecord, observed: Observed) -> Action {
 
 fn is_recorded_at(recorded: &ContainerRecord, address: IpAddr) -> bool {
     (recorded.state, recorded.address) == (ContainerState::Running, Some(address))
-}
-
-/// Returns whether `version` has several services, which may share volumes with the next version.
-pub(crate) fn is_composition(version: &LiveVersion) -> bool {
-    version.deployment.image.as_ref().is_some_and(ImageName::is_of_service)
 }
 
 /// Returns the recorded state for `condition`.
@@ -122,6 +115,7 @@ fn ended(exit: Exit) -> String {
 
 #[cfg(test)]
 mod tests {
+    use launchway_domain::deployments::ImageName;
     use launchway_testkit::builders::{a_container, a_deployment, an_application};
 
     use super::*;

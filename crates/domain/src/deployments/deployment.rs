@@ -42,6 +42,12 @@ pub struct Deployment {
 }
 
 impl Deployment {
+    /// Returns whether the version has several services, which may share volumes with another version.
+    #[must_use]
+    pub fn is_composition(&self) -> bool {
+        self.image.as_ref().is_some_and(ImageName::is_of_service)
+    }
+
     /// Creates a deployment that is queued.
     #[must_use]
     pub fn new(

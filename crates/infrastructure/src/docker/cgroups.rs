@@ -85,7 +85,7 @@ impl DockerEngine {
                 hierarchy.remove_stale(&prefix, self.options.build_limits.time);
                 let made = BuildCgroup::create(hierarchy, &name, self.options.build_limits.pids);
                 let made = made.map_err(|error| {
-                    StepError::Retryable(format!("the control group of the build cannot be made: {error}"))
+                    StepError::failed("the control group of the build cannot be made", error)
                 })?;
                 Ok(Some(CgroupParent::Directory(made)))
             }

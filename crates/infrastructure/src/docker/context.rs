@@ -36,7 +36,7 @@ impl BuildContext {
         largest: u64,
     ) -> Result<Self, StepError> {
         let root = fs::canonicalize(root)
-            .map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))?;
+            .map_err(|error| StepError::failed("the checkout cannot be read", error))?;
         let base = base_path.as_str();
         let folder = beneath(&root, &root, base_path.relative()).map_err(|lost| {
             lost.into_step_error(&format!("there is no folder `{base}`"), &format!("the folder `{base}`"))
@@ -65,7 +65,7 @@ impl BuildContext {
                 "the folder `{base}` has more than {} MiB of files",
                 largest / 1024 / 1024
             )),
-            Some(error) => StepError::Retryable(format!("the checkout cannot be read: {error}")),
+            Some(error) => StepError::failed("the checkout cannot be read", error),
         })?;
         Ok(Self { folder, dockerfile })
     }
@@ -79,7 +79,7 @@ pub(super) fn file_beneath(
     path: &str,
     largest: u64,
 ) -> Result<Option<Vec<u8>>, StepError> {
-    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::failed("the checkout cannot be read", error);
     let root = fs::canonicalize(root).map_err(broken)?;
     let subject = format!("the file `{path}`");
     let found = beneath(&root, &root, folder).and_then(|folder| beneath(&root, &folder, path));
@@ -98,7 +98,7 @@ pub(super) fn file_beneath(
 }
 
 fn text_of(file: &Path, path: &str) -> Result<Vec<u8>, StepError> {
-    let broken = |error| StepError::Retryable(format!("the checkout cannot be read: {error}"));
+    let broken = |error| StepError::failed("the checkout cannot be read", error);
     let metadata = fs::symlink_metadata(file).map_err(broken)?;
     if !metadata.is_file() {
         return Err(StepError::Rejected(format!("the Dockerfile `{path}` is not a file")));

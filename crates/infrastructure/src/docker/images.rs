@@ -155,7 +155,7 @@ impl DockerEngine {
         let (dockerfile, largest) = (plan.dockerfile.clone(), self.options.build_limits.context);
         spawn_blocking(move || BuildContext::find(&root, &base_path, &dockerfile, largest))
             .await
-            .map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))?
+            .map_err(|error| StepError::failed("the checkout cannot be read", error))?
     }
 
     async fn build_image(

@@ -212,9 +212,9 @@ impl DockerEngine {
             let others: Vec<Ipv4Net> =
                 others.iter().flat_map(|network| &network.subnets).chain(&taken).copied().collect();
             let avoided = [others.clone(), reserved.iter().filter_map(single).collect()].concat();
-            let host_networks = host_networks().await.map_err(|error| {
-                StepError::Retryable(format!("the routes of this machine cannot be read: {error}"))
-            })?;
+            let host_networks = host_networks()
+                .await
+                .map_err(|error| StepError::failed("the routes of this machine cannot be read", error))?;
             let pool = self.options.network_pool;
             let subnet = best_free(pool, avoided, host_networks.clone())
                 .or_else(|| if is_strict { None } else { best_free(pool, others, host_networks) })

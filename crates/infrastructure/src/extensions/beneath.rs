@@ -144,6 +144,6 @@ pub(super) fn step_error(path: &str, error: Errno) -> StepError {
         }
         Errno::NOTDIR => StepError::Rejected(format!("`{path}` is below a path that is not a folder")),
         Errno::NAMETOOLONG => StepError::Rejected(format!("`{path}` has a name that is too long")),
-        error => StepError::Retryable(format!("cannot use `{path}` of the workspace: {error}")),
+        error => StepError::failed(format!("cannot use `{path}` of the workspace"), error),
     }
 }

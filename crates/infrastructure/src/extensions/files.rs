@@ -93,8 +93,7 @@ pub(super) async fn revert(
 }
 
 fn open(workspace: &Path) -> Result<Root, StepError> {
-    Root::open(workspace)
-        .map_err(|error| StepError::Retryable(format!("the workspace of the run cannot be used: {error}")))
+    Root::open(workspace).map_err(|error| StepError::failed("the workspace of the run cannot be used", error))
 }
 
 /// Returns whether the destination of the step existed.

@@ -124,7 +124,7 @@ impl Cache {
                 "git cannot make a cache: {}",
                 finished.last_error_lines(2)
             ))),
-            Err(error) => Err(StepError::Retryable(format!("git cannot make a cache: {error}"))),
+            Err(error) => Err(StepError::failed("git cannot make a cache", error)),
         }
     }
 

@@ -157,7 +157,7 @@ impl Git<'_> {
 /// Checks that the program `git` is recent enough for these settings.
 pub(super) async fn check_version() -> Result<(), StepError> {
     let asked = Invocation::new("git", Duration::from_secs(30)).arg("version").run().await;
-    let finished = asked.map_err(|error| StepError::Retryable(format!("cannot run git: {error}")))?;
+    let finished = asked.map_err(|error| StepError::failed("cannot run git", error))?;
     let text = String::from_utf8_lossy(&finished.answer);
     if version(&text).is_some_and(|version| version >= OLDEST) {
         Ok(())

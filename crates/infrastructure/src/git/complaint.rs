@@ -121,7 +121,7 @@ pub(super) fn explain(finished: Result<Finished, ProcessError>, source: &GitSour
             Trouble::refused(format!("{url} is too large: it answers more than can be used."))
         }
         Err(error @ (ProcessError::NotInstalled(_) | ProcessError::Io(..))) => {
-            StepError::Retryable(format!("cannot run git: {error}")).into()
+            StepError::failed("cannot run git", error).into()
         }
         Ok(finished) => {
             let text = String::from_utf8_lossy(&finished.complaints);

@@ -1,14 +1,18 @@
 //! Waits until a version is healthy.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use launchway_domain::{
     applications::HealthCheckPath,
-    deployments::{Condition, Container, Exit, ProbeTarget, StepError},
+    deployments::{
+        Condition, Container, Deployer, EngineInventory, Exit, HealthProbe, Output as _, ProbeTarget,
+        StepError,
+    },
+    logs::Level,
 };
 use tokio::time::{Duration, Instant};
 
-use super::Pipeline;
+use super::{super::log::DeploymentLog, HealthTimings};
 
 /// The interval of checks that the container still runs. They are rare because requests to the engine are
 /// slow.
@@ -17,7 +21,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(400);
 /// installation: most versions respond soon, and a long first pause would delay them.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
-impl Pipeline {
+/// The number of lines of a container's output that are logged when it fails.
+const TAIL_LINES: usize = 50;
+
+/// Checks the health of new versions.
+pub(super) struct HealthCheck {
+    pub(super) probe: Arc<dyn HealthProbe>,
+    pub(super) deployer: Arc<dyn Deployer>,
+    pub(super) inventory: Arc<dyn EngineInventory>,
+    pub(super) timings: HealthTimings,
+}
+
+impl HealthCheck {
     /// Returns when `container` responds on `port`, and rejects it if it exits or the time limit passes.
     /// Without an HTTP health check, it has to stay up for a while too.
     pub(super) async fn wait_until_healthy(
@@ -32,7 +47,7 @@ impl Pipeline {
         let (mut next_look, mut answered_since) = (Instant::now() + LOOK_EVERY, None);
         let mut pause = FIRST_PAUSE.min(self.timings.pause);
         loop {
-            let probed = self.ports.probe.probe(&target).await;
+            let probed = self.probe.probe(&target).await;
             let now = Instant::now();
             match &probed {
                 Ok(()) if is_asked => return Ok(()),
@@ -59,7 +74,7 @@ impl Pipeline {
     }
 
     async fn require_running(&self, container: &Container) -> Result<(), StepError> {
-        let reason = match self.ports.deployer.condition(&container.id).await? {
+        let reason = match self.deployer.condition(&container.id).await? {
             Condition::Running { .. } => return Ok(()),
             Condition::Exited(exit) | Condition::Restarting(exit) if exit.out_of_memory => {
                 "the container was killed because it exceeded its memory limit".to_owned()
@@ -73,5 +88,23 @@ impl Pipeline {
             Condition::Gone => "the container is gone".to_owned(),
         };
         Err(StepError::Rejected(reason))
+    }
+
+    /// Logs the last lines of the output of a container.
+    pub(super) async fn log_tail(&self, log: &Arc<DeploymentLog>, container: &Container) {
+        match self.inventory.tail_logs(&container.id, TAIL_LINES).await {
+            Ok(lines) if lines.is_empty() => log.write_line(Level::Info, "The container log is empty").await,
+            Ok(lines) => {
+                log.write_line(Level::Info, "The last lines of the container log:").await;
+                let output = log.output(Level::Runtime);
+                for line in lines {
+                    output.write(&line.text).await;
+                    output.finish().await;
+                }
+            }
+            Err(error) => {
+                log.write_line(Level::Warn, format!("The container log cannot be read: {error}")).await
+            }
+        }
     }
 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use launchway_domain::{
     applications::BuildPack,
-    deployments::{DeploymentKind, DiscoveredObject, ImageRecords, StepError},
+    clock::Clock,
+    deployments::{DeploymentKind, DiscoveredObject, EngineInventory, ImageRecords, StepError},
     ids::DeploymentId,
     organizations::Scope,
     quotas::Quota,
     store::StoreError,
 };
 
-use super::{Attempt, JobError, Pipeline};
+use super::{JobError, subject::Attempt};
 
 /// The records of images, and the limit of what an organization has of them.
 #[derive(Clone)]
@@ -22,13 +23,20 @@ pub struct ImageQuota {
     pub quota: Quota,
 }
 
-impl Pipeline {
+/// Accounts for the images of deployments.
+pub(super) struct ImageAccounts {
+    /// The quota; images are neither recorded nor limited if absent.
+    pub(super) quota: Option<ImageQuota>,
+    pub(super) inventory: Arc<dyn EngineInventory>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl ImageAccounts {
     /// Refuses an attempt that would make an image where no byte more is left.
-    pub(super) async fn require_image_room(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
+    pub(super) async fn require_room(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
         let makes_image = attempt.deployment.kind == DeploymentKind::Fresh
             && attempt.application.blueprint.build_pack != BuildPack::Static;
-        let Some(ImageQuota { records, quota }) = self.ports.image_quota.as_ref().filter(|_| makes_image)
-        else {
+        let Some(ImageQuota { records, quota }) = self.quota.as_ref().filter(|_| makes_image) else {
             return Ok(());
         };
         if quota.is_unlimited() {
@@ -39,16 +47,16 @@ impl Pipeline {
     }
 
     /// Records the images that the attempt made. Those that the quota has no room for are removed.
-    pub(super) async fn record_images(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
-        let Some(ImageQuota { records, quota }) = &self.ports.image_quota else { return Ok(()) };
+    pub(super) async fn record(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
+        let Some(ImageQuota { records, quota }) = &self.quota else { return Ok(()) };
         let quota = match attempt.deployment.kind {
             DeploymentKind::Fresh => *quota,
             // It takes no byte more than what exists already.
             DeploymentKind::Rollback { .. } => Quota { limit: 0, ..*quota },
         };
-        let images = self.ports.inventory.images_of(&attempt.owner).await?;
+        let images = self.inventory.images_of(&attempt.owner).await?;
         let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.deployment.id);
-        match records.record(scope, id, images, quota, self.context.clock.now()).await {
+        match records.record(scope, id, images, quota, self.clock.now()).await {
             Err(StoreError::QuotaExceeded(exceeded)) => {
                 if let Err(error) = self.remove_images(id).await {
                     tracing::warn!(deployment.id = %id, %error, "refused image is removed later");
@@ -60,17 +68,17 @@ impl Pipeline {
     }
 
     async fn remove_images(&self, deployment: DeploymentId) -> Result<(), StepError> {
-        for found in self.ports.inventory.everything().await? {
+        for found in self.inventory.everything().await? {
             if found.owner.deployment == deployment && matches!(found.what, DiscoveredObject::Image { .. }) {
-                self.ports.inventory.remove(&found).await?;
+                self.inventory.remove(&found).await?;
             }
         }
         Ok(())
     }
 
     /// Forgets the images of deployments whose images were removed.
-    pub(super) async fn forget_images(&self, deployments: Vec<DeploymentId>) -> Result<(), JobError> {
-        match &self.ports.image_quota {
+    pub(super) async fn forget(&self, deployments: Vec<DeploymentId>) -> Result<(), JobError> {
+        match &self.quota {
             Some(ImageQuota { records, .. }) if !deployments.is_empty() => {
                 Ok(records.forget(deployments).await?)
             }

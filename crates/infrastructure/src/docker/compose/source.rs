@@ -95,8 +95,7 @@ async fn read(source: &ComposeSource, folder: &str, path: &str) -> Result<Option
     let (root, folder, file) =
         (source.checkout.root.clone(), folder.trim_matches('/').to_owned(), path.to_owned());
     let read = spawn_blocking(move || file_beneath(&root, &folder, &file, LARGEST)).await;
-    let bytes =
-        read.map_err(|error| StepError::Retryable(format!("the checkout cannot be read: {error}")))??;
+    let bytes = read.map_err(|error| StepError::failed("the checkout cannot be read", error))??;
     let no_text = || StepError::Rejected(format!("the file `{path}` is not UTF-8 text"));
     bytes.map(|bytes| String::from_utf8(bytes).map_err(|_not_text| no_text())).transpose()
 }

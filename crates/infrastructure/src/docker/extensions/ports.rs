@@ -111,9 +111,7 @@ fn is_busy(port: &HostPort) -> bool {
 fn not_held(error: PortError) -> StepError {
     match error {
         PortError::Refused(refusal) => StepError::Rejected(refusal.to_string()),
-        PortError::Store(error) => {
-            StepError::Retryable(format!("the records of ports cannot be used: {error}"))
-        }
+        PortError::Store(error) => StepError::failed("the records of ports cannot be used", error),
     }
 }
 
