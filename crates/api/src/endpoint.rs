@@ -39,7 +39,7 @@ pub struct Operation {
     pub method: String,
     /// The path, with its parameters in braces.
     pub path: &'static str,
-    /// What it does: verb and object.
+    /// The summary: verb and object.
     pub summary: &'static str,
     /// The access that it requires.
     pub access: Access,
