@@ -158,6 +158,23 @@ fn a_query_that_nobody_asked_for_does_no_harm() {
     }
 }
 
+#[test]
+fn unknown_parameters_are_named_in_a_header() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let named = |path: &str| admin.get(path).headers.get("x-unknown-parameters").cloned();
+    let list = "/api/v1/deploy/applications";
+    assert_eq!(named(&format!("{list}?page=1&pageSize=5&page_size=5&search=a&status=running")), None);
+    assert_eq!(named(list), None);
+    assert_eq!(named(&format!("{list}?sort=name&page=1&serach=a&sort=id")).as_deref(), Some("serach, sort"));
+    // Also where nothing is read, in failures, and whatever the name is.
+    assert_eq!(named("/api/v1/user?id=1").as_deref(), Some("id"));
+    assert_eq!(named("/api/v1/deploy/application?x=1").as_deref(), Some("x"));
+    assert_eq!(named("/health?%C3%A4%0D%0A=1").as_deref(), Some("\\u{e4}\\r\\n"));
+    let many: String = (0..30).map(|number| format!("{number:02}&")).collect();
+    assert_eq!(named(&format!("/health?{many}")).unwrap().split(", ").count(), 20);
+}
+
 /// Returns the `Authorization` header of a new session.
 fn authorization(server: &TestServer) -> String {
     use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD};

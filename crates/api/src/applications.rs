@@ -48,6 +48,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .fails(&[Code::NotFound]),
         Endpoint::put("/api/v1/deploy/application", "update_application", update_application)
             .summary("Update an application, and deploy it again unless `redeploy` is false")
+            .about("Absent fields keep their values. 400 if nothing would change, unless `redeploy` is true.")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::delete("/api/v1/deploy/application", "delete_application", delete_application)
@@ -81,7 +82,7 @@ input! {
     struct UpdateApplicationQuery {
         /// Id of an application of this organization
         id: ApplicationId,
-        /// True to deploy it again; true by default
+        /// False to deploy it later; true to deploy it even if nothing changes
         redeploy: Option<Choice>,
         /// Expected `updated_at`: 409 if it has changed
         unchanged_since: Option<Timestamp>,
@@ -134,7 +135,7 @@ async fn update_application(
     body: Body<UpdateApplication>,
 ) -> Reply<ApplicationView> {
     let UpdateApplicationQuery { id, redeploy, unchanged_since } = query.read()?;
-    let redeploy = redeploy.is_none_or(|choice| choice.0);
+    let redeploy = redeploy.map(|choice| choice.0);
     let change = body.read().await?.into();
     let applications = &api.services.applications;
     let detail = applications.update(&caller, id, change, redeploy, unchanged_since).await?;

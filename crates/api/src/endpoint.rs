@@ -175,9 +175,14 @@ impl Endpoint {
         self.is_deprecated
     }
 
-    /// Returns whether it declares this error code.
-    pub(crate) fn declares(&self) -> Vec<Code> {
+    /// Returns the error codes that it declares.
+    pub(crate) fn codes(&self) -> Vec<Code> {
         self.description.errors.iter().copied().collect()
+    }
+
+    /// Returns the names of the query parameters that it reads.
+    pub(crate) fn query_names(&self) -> Vec<String> {
+        self.description.query_names.clone()
     }
 
     /// Returns the operation object of the OpenAPI document, and adds the schemas that it refers to.

@@ -118,13 +118,22 @@ pub(crate) struct Property {
     pub(crate) about: String,
     pub(crate) is_required: bool,
     pub(crate) schema: Value,
+    /// Another name by which it is accepted.
+    pub(crate) alias: Option<&'static str>,
 }
 
 impl Properties {
     /// Adds the description of a field.
     pub(crate) fn add(&mut self, name: &str, about: &str, is_required: bool, schema: Value) {
         let (name, about) = (name.to_owned(), about.trim().to_owned());
-        self.0.push(Property { name, about, is_required, schema });
+        self.0.push(Property { name, about, is_required, schema, alias: None });
+    }
+
+    /// Sets another name by which the last field is accepted.
+    pub(crate) fn also(&mut self, alias: &'static str) {
+        if let Some(last) = self.0.last_mut() {
+            last.alias = Some(alias);
+        }
     }
 
     /// Returns the schema of an object with these fields and no other.
@@ -138,7 +147,7 @@ impl Properties {
         if !required.is_empty() {
             object["required"] = json!(required);
         }
-        for Property { name, about, is_required, schema } in self.0 {
+        for Property { name, about, is_required, schema, .. } in self.0 {
             let mut schema = if is_required { schema } else { or_null(schema) };
             if !about.is_empty() {
                 schema["description"] = json!(about);

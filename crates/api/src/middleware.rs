@@ -8,7 +8,7 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::{
         Method,
-        header::{HOST, HeaderMap, HeaderValue, ORIGIN},
+        header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN},
     },
     middleware::Next,
     web::Data,
@@ -59,6 +59,9 @@ pub async fn middleware<B: MessageBody + 'static>(
     };
 
     response.headers_mut().insert(REQUEST_ID, id.into());
+    if let Some(unknown) = unknown_parameters(&response) {
+        response.headers_mut().insert(UNKNOWN_PARAMETERS, unknown);
+    }
     let status = response.status().as_u16();
     let mounted = response.request().app_data::<Mounted>();
     api.metrics.count(method, mounted.map(|mounted| mounted.path), status, began.elapsed());
@@ -88,6 +91,24 @@ fn undeclared_error<B>(response: &ServiceResponse<B>) -> Option<String> {
     let is_declared = code == Code::MethodNotAllowed || mounted.declares(request.method(), code);
     (!is_declared)
         .then(|| format!("{} {} does not declare `{}`", request.method(), mounted.path, code.name()))
+}
+
+/// The header with the names of the query parameters that the endpoint does not read.
+const UNKNOWN_PARAMETERS: HeaderName = HeaderName::from_static("x-unknown-parameters");
+
+/// The number of parameters that it names, and the length of each name.
+const MOST_NAMED: (usize, usize) = (20, 64);
+
+/// Returns the names of the query parameters that the endpoint does not read, if there are any.
+fn unknown_parameters<B>(response: &ServiceResponse<B>) -> Option<HeaderValue> {
+    let request = response.request();
+    if request.query_string().is_empty() {
+        return None;
+    }
+    let names = request.app_data::<Mounted>()?.unknown_parameters(request.method(), request.query_string());
+    let shown = |name: &String| name.escape_default().take(MOST_NAMED.1).collect::<String>();
+    let names: Vec<_> = names.iter().take(MOST_NAMED.0).map(shown).collect();
+    if names.is_empty() { None } else { names.join(", ").try_into().ok() }
 }
 
 /// Returns the name of a method. Unknown ones share a name, so that clients cannot create any number of

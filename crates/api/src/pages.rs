@@ -51,5 +51,6 @@ impl<const DEFAULT: i64, const LARGEST: i64> Take for Paged<DEFAULT, LARGEST> {
         properties.add("page", "Page number, from 1", false, AtLeast::<1>::schema());
         let about = format!("Page size: default {DEFAULT}, at most {LARGEST}; also `pageSize`");
         properties.add("page_size", &about, false, AtLeast::<1>::schema());
+        properties.also("pageSize");
     }
 }

@@ -92,6 +92,8 @@ fn parameters<T: Input>(description: &mut Description, place: &str) {
         if field.schema["format"] == "uuid" {
             description.fails(&[Code::InvalidId]);
         }
+        description.query_names.extend(field.alias.map(str::to_owned));
+        description.query_names.push(field.name.clone());
         description.parameter(place, &field.name, &field.about, field.is_required, field.schema);
     }
 }

@@ -17,16 +17,36 @@ use crate::{
 pub(crate) struct Mounted {
     /// The path, with its parameters in braces.
     pub(crate) path: &'static str,
-    /// The error codes of each method.
-    codes: Vec<(Method, Vec<Code>)>,
+    methods: Vec<MountedMethod>,
+}
+
+/// A method of a path.
+struct MountedMethod {
+    method: Method,
+    codes: Vec<Code>,
+    query_names: Vec<String>,
 }
 
 impl Mounted {
+    fn method(&self, method: &Method) -> Option<&MountedMethod> {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        self.methods.iter().find(|known| known.method == method)
+    }
+
     /// Returns whether the endpoint of `method` declares `code`.
     pub(crate) fn declares(&self, method: &Method, code: Code) -> bool {
-        let method = if *method == Method::HEAD { &Method::GET } else { method };
-        let codes = self.codes.iter().find(|(known, _)| known == method).map(|(_, codes)| codes);
-        codes.is_none_or(|codes| codes.contains(&code))
+        self.method(method).is_none_or(|mounted| mounted.codes.contains(&code))
+    }
+
+    /// Returns the names in `query` that the endpoint of `method` does not read.
+    pub(crate) fn unknown_parameters(&self, method: &Method, query: &str) -> Vec<String> {
+        let Some(mounted) = self.method(method) else { return Vec::new() };
+        let Ok(pairs) = web::Query::<Vec<(String, String)>>::from_query(query) else { return Vec::new() };
+        let mut names: Vec<_> = pairs.into_inner().into_iter().map(|(name, _)| name).collect();
+        names.retain(|name| !mounted.query_names.contains(name));
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 }
 
@@ -35,18 +55,18 @@ impl Mounted {
 pub(crate) fn mount(endpoints: Vec<Endpoint>, config: &mut ServiceConfig) {
     let mut paths: BTreeMap<&'static str, (Mounted, Vec<Route>)> = BTreeMap::new();
     for endpoint in endpoints {
-        let codes = endpoint.declares();
+        let (codes, query_names) = (endpoint.codes(), endpoint.query_names());
         let Endpoint { method, path, route, .. } = endpoint;
         let (mounted, routes) =
-            paths.entry(path).or_insert_with(|| (Mounted { path, codes: Vec::new() }, Vec::new()));
-        mounted.codes.push((method, codes));
+            paths.entry(path).or_insert_with(|| (Mounted { path, methods: Vec::new() }, Vec::new()));
+        mounted.methods.push(MountedMethod { method, codes, query_names });
         routes.push(route);
     }
     // Paths are matched in order, and those with parameters cost most: they come last.
     let (with_parameters, plain): (Vec<_>, Vec<_>) =
         paths.into_iter().partition(|(path, _)| path.contains('{'));
     for (path, (mounted, routes)) in plain.into_iter().chain(with_parameters) {
-        let mut methods: Vec<_> = mounted.codes.iter().map(|(method, _)| method.as_str()).collect();
+        let mut methods: Vec<_> = mounted.methods.iter().map(|each| each.method.as_str()).collect();
         if methods.contains(&"GET") {
             methods.push("HEAD");
         }

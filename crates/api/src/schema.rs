@@ -92,8 +92,10 @@ pub(crate) fn list_of(items: Value) -> Value {
 
 /// Returns the schema of an optional field: null counts as absent.
 pub(crate) fn or_null(mut schema: Value) -> Value {
-    if let Some(kind) = schema.get("type").cloned() {
-        schema["type"] = json!([kind, "null"]);
+    match schema.get_mut("type") {
+        Some(Value::Array(kinds)) => kinds.push(json!("null")),
+        Some(kind) => *kind = json!([kind, "null"]),
+        None => {}
     }
     if let Some(names) = schema.get_mut("enum").and_then(Value::as_array_mut) {
         names.push(Value::Null);

@@ -146,14 +146,9 @@ pub enum Write {
     /// Announces an event: inserts a delivery for every active channel of the organization. Without one
     /// nothing is written.
     Announce(Event),
-    /// Inserts an HTTP channel with its signing secret. `Taken(WebhookConfig)` if there is one of that
-    /// kind, `Stale` if the organization is gone.
-    InsertWebhook {
-        /// The channel.
-        config: WebhookConfig,
-        /// The signing secret.
-        secret: Option<KeptSigningSecret>,
-    },
+    /// Inserts an HTTP channel without a signing secret. `Taken(WebhookConfig)` if there is one of that kind,
+    /// `Stale` if the organization is gone.
+    InsertWebhook(WebhookConfig),
     /// Changes the address of a channel, or enables or disables it. Pending deliveries go to the new
     /// address, or are dead once the channel is disabled. `Stale` if there is none of that kind.
     UpdateWebhook {

@@ -138,12 +138,12 @@ pub enum Write {
         /// The time of the change.
         at: Timestamp,
     },
-    /// Accepts a delivery for an application. `Taken(WebhookDelivery)` if one with the same id or the same
-    /// body was, after `since`.
+    /// Accepts a delivery for an application. `Taken(WebhookDelivery)` if one with the same mark was, after
+    /// `since`. Marks by the body of earlier deliveries count no longer.
     Take {
         /// The application.
         application: ApplicationId,
-        /// The id and body hash of the delivery.
+        /// The identity of the delivery.
         mark: DeliveryMark,
         /// Older deliveries do not count.
         since: Timestamp,

@@ -43,6 +43,7 @@ fn a_secret_that_is_replaced_signs_beside_the_new_one_for_a_day(start: Start) {
     add(&house.admin, "one@example.com");
     let message = house.postbox.wait_for(1)[0].clone();
     assert!(is_signed(&message.request, &first));
+    assert_eq!(signatures(&message), 1, "no secret signs that nobody has seen");
     let id = message.request.header("webhook-id").unwrap();
     assert!(id.starts_with("msg_") && !id.contains('.'), "{id}");
     assert_eq!(message.request.header("content-type"), Some("application/json"));

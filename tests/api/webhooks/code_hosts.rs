@@ -202,7 +202,8 @@ impl Delivery {
             ],
             Host::GitLab => vec![
                 ("x-gitlab-event", event),
-                ("x-gitlab-event-uuid", id),
+                ("x-gitlab-event-uuid", "shared".to_owned()),
+                ("idempotency-key", id),
                 ("x-gitlab-instance", "https://gitlab.com".to_owned()),
                 ("x-gitlab-token", secret.to_owned()),
             ],

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     AFTER, DEPLOY, Followed, WEBHOOK,
-    code_hosts::{Host, send},
+    code_hosts::{Delivery, Host, send},
     create, deployments, is_on_sqlite, secret_of, site,
 };
 use crate::wait::{at_once, until};
@@ -16,6 +16,10 @@ use crate::wait::{at_once, until};
 super::super::on_both_databases!(
     a_push_of_every_code_host_deploys,
     a_delivery_deploys_once_however_often_it_comes,
+    a_repeated_push_after_a_force_push_deploys,
+    a_push_of_a_system_hook_deploys,
+    owner_and_name_are_compared_ignoring_case,
+    a_rejected_delivery_is_logged_with_its_repository,
     a_form_is_read_like_json,
     what_is_no_push_of_a_followed_branch_is_ignored,
     every_application_that_follows_the_branch_is_deployed,
@@ -85,8 +89,7 @@ fn a_delivery_deploys_once_however_often_it_comes(mut server: TestServer) {
         let push = host.push("main", "A change");
         assert_eq!(handled(&push.send(&server.client(), secret)), DONE, "{host:?}");
         assert_eq!(handled(&push.send(&server.client(), secret)), AGAIN, "{host:?}");
-        assert_eq!(handled(&push.called("a new id").send(&server.client(), secret)), AGAIN, "{host:?}");
-        // The id alone is enough, whoever wrote it.
+        // The id alone decides, whoever wrote it.
         let other = host.push("main", "Another change");
         assert_eq!(handled(&other.send(&server.client(), secret)), AGAIN, "{host:?}");
         assert_eq!(handled(&other.called("the next").send(&server.client(), secret)), DONE, "{host:?}");
@@ -99,6 +102,74 @@ fn a_delivery_deploys_once_however_often_it_comes(mut server: TestServer) {
         assert_eq!(handled(&host.push("main", "A change").send(&server.client(), secret)), AGAIN, "{host:?}");
         assert_eq!(deployments(&admin, id).len(), 3, "{host:?}");
     }
+}
+
+/// Returns the headers of a GitLab that sends no id of a delivery.
+fn without_id(push: &Delivery, secret: &str) -> Vec<(&'static str, String)> {
+    let is_id = |name: &str| matches!(name, "idempotency-key" | "x-gitlab-event-uuid");
+    push.headers(secret).into_iter().filter(|(name, _)| !is_id(name)).collect()
+}
+
+fn a_repeated_push_after_a_force_push_deploys(server: TestServer) {
+    let (admin, everyone) = with_everyone(&server);
+    for (host, id, secret) in &everyone {
+        let (push, back) = (host.push("main", "A change"), host.push("main", "The one before"));
+        // Forth, back, and forth again with the same body.
+        for (delivery, id) in [(&push, "first"), (&back, "second"), (&push, "third")] {
+            let answer = delivery.called(id).send(&server.client(), secret);
+            assert_eq!(handled(&answer), DONE, "{host:?} {id}");
+        }
+        assert_eq!(deployments(&admin, id).len(), 4, "{host:?}");
+    }
+    let (gitlab, id, secret) = everyone.iter().find(|(host, ..)| *host == Host::GitLab).unwrap();
+    let (push, back) = (gitlab.push("main", "Without an id"), gitlab.push("main", "And back"));
+    let answer =
+        |delivery: &Delivery| handled(&send(&server.client(), &without_id(delivery, secret), &delivery.body));
+    let expected = [(&push, DONE), (&push, AGAIN), (&back, DONE), (&back, AGAIN), (&push, DONE)];
+    for (delivery, message) in expected {
+        assert_eq!(answer(delivery), message);
+    }
+    assert_eq!(deployments(&admin, id).len(), 7);
+}
+
+fn a_push_of_a_system_hook_deploys(server: TestServer) {
+    let (admin, everyone) = with_everyone(&server);
+    let (gitlab, id, secret) = everyone.iter().find(|(host, ..)| *host == Host::GitLab).unwrap();
+    let sent = |event_name: &str, called: &str| {
+        let mut push = gitlab.push("main", "A change").called(called);
+        let mut body: Value = serde_json::from_str(&push.body).unwrap();
+        body["event_name"] = json!(event_name);
+        (push.event, push.body) = ("System Hook", body.to_string());
+        handled(&push.send(&server.client(), secret))
+    };
+    assert_eq!(sent("push", "1"), DONE);
+    assert_eq!(sent("repository_update", "2"), "Ignored event `System Hook`");
+    assert_eq!(deployments(&admin, id).len(), 2);
+}
+
+fn owner_and_name_are_compared_ignoring_case(server: TestServer) {
+    let admin = server.admin();
+    for host in [Host::GitHub, Host::GitLab, Host::Bitbucket] {
+        let address = host.address().replace("ada/", "ADA/").replace("engine", "Engine");
+        assert_ne!(address, host.address());
+        let id = create(&admin, &site(&format!("{host:?}"), &address));
+        let secret = secret_of(&admin, &id);
+        let answer = host.push("main", "A change").send(&server.client(), &secret);
+        assert_eq!(handled(&answer), DONE, "{host:?}");
+        assert_eq!(deployments(&admin, &id).len(), 2, "{host:?}");
+    }
+}
+
+fn a_rejected_delivery_is_logged_with_its_repository(server: TestServer) {
+    let (_, everyone) = with_everyone(&server);
+    let (host, ..) = &everyone[0];
+    let answer = host.push("main", "A change").send(&server.client(), "not the secret");
+    answer.failure(401, "invalid_signature");
+    until("the line about the rejected delivery", || {
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains("webhook rejected"))?.to_owned();
+        Some(assert!(line.contains("engine") && line.contains("GitHub"), "{line}"))
+    });
 }
 
 fn a_form_is_read_like_json(server: TestServer) {
@@ -114,7 +185,7 @@ fn a_form_is_read_like_json(server: TestServer) {
         let client = server.client().with_header("content-type", "application/x-www-form-urlencoded");
         assert_eq!(handled(&send(&client, &headers, &form.body)), DONE, "{host:?}");
         // The same delivery in another encoding is a duplicate.
-        assert_eq!(handled(&push.called("2").send(&server.client(), secret)), AGAIN, "{host:?}");
+        assert_eq!(handled(&push.send(&server.client(), secret)), AGAIN, "{host:?}");
     }
     let (github, _, secret) = &everyone[0];
     let push = github.push("main", "Signed otherwise");

@@ -29,6 +29,8 @@ pub(crate) struct Description {
     pub(super) caller: Access,
     pub(super) parameters: Vec<Value>,
     pub(super) errors: BTreeSet<Code>,
+    /// The names of the parameters that are read.
+    pub(crate) query_names: Vec<String>,
     pub(super) content_type: &'static str,
     body: Option<(Register, bool)>,
     answer: Option<Register>,
@@ -40,6 +42,7 @@ impl Default for Description {
             caller: Access::Public,
             parameters: Vec::new(),
             errors: BTreeSet::new(),
+            query_names: Vec::new(),
             content_type: "application/json",
             body: None,
             answer: None,

@@ -248,7 +248,7 @@ macro_rules! numbers {
     ($($name:ty => $min:expr, $max:expr);* $(;)?) => {$(
         impl Field for $name {
             fn read(value: Value) -> Result<Self, Invalid> {
-                let number = value.as_i64().ok_or_else(|| wrong_type("a whole number", &value))?;
+                let number = whole(&value).ok_or_else(|| not_whole(&value))?;
                 number.try_into().map_err(|refused: InvalidValue| out_of_range(refused.to_string()))
             }
 
@@ -287,13 +287,18 @@ impl Field for Recipients {
 }
 
 impl Field for Variables {
+    /// Also parses JSON text, because responses show variables so.
     fn read(value: Value) -> Result<Self, Invalid> {
+        let value = match &value {
+            Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object).unwrap_or(value),
+            _ => value,
+        };
         let texts = BTreeMap::read(value)?;
         texts.try_into().map_err(|refused: InvalidVariables| refused.to_string().into())
     }
 
     fn schema() -> Value {
-        BTreeMap::schema()
+        json!({"type": ["object", "string"], "additionalProperties": {"type": "string"}})
     }
 }
 
@@ -343,13 +348,13 @@ impl<const MIN: i64> Field for AtLeast<MIN> {
     fn read(value: Value) -> Result<Self, Invalid> {
         let number = match &value {
             Value::String(text) => text.trim().parse().ok(),
-            other => other.as_i64(),
+            other => whole(other),
         };
         match (number, &value) {
             (Some(number), _) if number >= MIN => Ok(Self(number)),
             (Some(number), _) => Err(out_of_range(format!("must be at least {MIN}, got {number}"))),
             (None, Value::String(text)) => Err(InvalidValue::text("a whole number", text).into()),
-            (None, other) => Err(wrong_type("a whole number", other)),
+            (None, other) => Err(not_whole(other)),
         }
     }
 
@@ -361,6 +366,21 @@ impl<const MIN: i64> Field for AtLeast<MIN> {
 /// Returns the problem of a number beyond its limits.
 pub(crate) fn out_of_range(message: String) -> Invalid {
     Invalid(ProblemCode::OutOfRange, message)
+}
+
+/// Returns a whole number, also if it is written with a fraction of zero.
+fn whole(value: &Value) -> Option<i64> {
+    /// The range in which every whole number is exact.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let exact = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
+    value.as_i64().or_else(|| exact.and_then(|number| format!("{number:.0}").parse().ok()))
+}
+
+fn not_whole(value: &Value) -> Invalid {
+    match value {
+        Value::Number(number) => Invalid::from(format!("must be a whole number, got {number}")),
+        other => wrong_type("a whole number", other),
+    }
 }
 
 fn strings(value: Value) -> Result<Vec<String>, Invalid> {

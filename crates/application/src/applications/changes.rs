@@ -147,8 +147,8 @@ impl Applications {
     /// `redeploy` is false. Concurrent changes are kept: the update is then applied on top of them.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] and [`Error::Conflict`] as
-    /// for a new one, [`Error::QuotaExceeded`] when it is to be deployed and the images of the organization
+    /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] when nothing would change and
+    /// `redeploy` is not true, [`Error::Invalid`] and [`Error::Conflict`] as for a new one, [`Error::QuotaExceeded`] when it is to be deployed and the images of the organization
     /// take as many bytes as they may, [`Error::Conflict`] when it was last changed at another time than
     /// `unchanged_since`, [`Error::Forbidden`] without the permission `deploy:update`.
     pub async fn update(
@@ -156,7 +156,7 @@ impl Applications {
         actor: &Actor,
         id: ApplicationId,
         change: ApplicationChange,
-        redeploy: bool,
+        redeploy: Option<bool>,
         unchanged_since: Option<Timestamp>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         let scope = actor.require(UPDATE)?;
@@ -178,15 +178,17 @@ impl Applications {
         scope: Scope,
         application: Application,
         change: ApplicationChange,
-        redeploy: bool,
+        redeploy: Option<bool>,
     ) -> Result<Made, Error> {
         let id = application.id;
-        let secrets = self.vault.open(&application)?;
-        let (blueprint, secrets, given) = change.apply(application.blueprint.clone(), &secrets)?;
+        let before = self.vault.open(&application)?;
+        let (blueprint, secrets, given) = change.apply(application.blueprint.clone(), &before)?;
         self.check(&blueprint)?;
-        if given.is_empty() && !redeploy {
-            return Ok(Made::Yes);
+        let is_same = blueprint == application.blueprint && secrets == before;
+        if is_same && redeploy != Some(true) {
+            return Err(Error::Invalid("there is nothing to change".to_owned()));
         }
+        let redeploy = redeploy.unwrap_or(true);
         let what = format!("changed {}", titled(&blueprint));
         let event =
             given.iter().fold(Event::new(Did::Update, Audited::Application, id, what), |event, name| {

@@ -131,7 +131,8 @@ impl Notifier {
         Ok((verdict, Some(answer.status), error))
     }
 
-    /// Returns the headers of Standard Webhooks, with a signature by each valid secret.
+    /// Returns the headers of Standard Webhooks, with a signature by each valid secret. Before an admin has
+    /// created the first one, there is none.
     fn signed(
         &self,
         message_id: &str,
@@ -145,11 +146,12 @@ impl Notifier {
             Ok(secret.sign(message_id, at, body))
         };
         let signatures: Vec<String> = secrets.iter().map(sign).collect::<Result<_, Failure>>()?;
-        Ok(vec![
-            ("webhook-id", message_id.to_owned()),
-            ("webhook-timestamp", at.timestamp().to_string()),
-            ("webhook-signature", signatures.join(" ")),
-        ])
+        let mut headers =
+            vec![("webhook-id", message_id.to_owned()), ("webhook-timestamp", at.timestamp().to_string())];
+        if !signatures.is_empty() {
+            headers.push(("webhook-signature", signatures.join(" ")));
+        }
+        Ok(headers)
     }
 
     async fn mail(

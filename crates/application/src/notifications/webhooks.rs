@@ -73,16 +73,11 @@ impl Notifications {
             created_at: now,
             updated_at: now,
         };
-        // Messages are signed from the first one on; to verify them, an admin rotates the secret.
-        let secret = match kind {
-            WebhookKind::Generic => Some(self.make_secret()?.0),
-            WebhookKind::Slack | WebhookKind::Discord => None,
-        };
         let what = format!("configured the webhook {} of type {}", url.masked(), kind.as_str());
         let entry = Entry::new(Did::Create, Audited::Notification, id, what).with("type", kind.as_str());
         let entry = entry.with_changed_secret("webhook_url");
         let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
-        writes.push(Write::InsertWebhook { config, secret }.into());
+        writes.push(Write::InsertWebhook(config).into());
         writes.push(self.context.record(actor.author(), entry));
         self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
@@ -169,8 +164,8 @@ impl Notifications {
         self.context.store.commit(writes).await.map_err(gone)
     }
 
-    /// Rotates the secret that signs messages to the organization's generic webhook channel. The previous
-    /// one signs for [a day](KeptSigningSecret::GRACE) too.
+    /// Rotates the secret that signs messages to the organization's generic webhook channel, or creates the
+    /// first one. The previous one signs for [a day](KeptSigningSecret::GRACE) too.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such receiver, [`Error::Forbidden`] without the permission

@@ -222,7 +222,7 @@ impl Webhooks {
         if let Some(commit) = &push.head {
             event = event.with("commit", commit);
         }
-        if let Some(id) = &verified.mark.id {
+        if let Some(id) = verified.delivery.id() {
             event = event.with("delivery", id);
         }
         self.context.record(author, event)

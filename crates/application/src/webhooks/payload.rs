@@ -17,17 +17,27 @@ pub(super) fn repositories(payload: &[u8]) -> Vec<RepositoryKey> {
 
 /// Returns the changes of a push; `None` for any other event.
 pub(super) fn changes(delivery: &Delivery) -> Option<Vec<Change>> {
-    if !delivery.host().is_push(delivery.event()) {
+    let (host, payload) = (delivery.host(), delivery.payload());
+    let is_push = match host.names_event_in_payload(delivery.event()) {
+        true => serde_json::from_slice(&payload).is_ok_and(|Named { event_name }| host.is_push(&event_name)),
+        false => host.is_push(delivery.event()),
+    };
+    if !is_push {
         return None;
     }
-    let payload = delivery.payload();
-    let changes = match delivery.host() {
+    let changes = match host {
         CodeHost::Bitbucket => serde_json::from_slice(&payload).map(Bundle::changes),
         CodeHost::GitHub | CodeHost::GitLab | CodeHost::Gitea | CodeHost::Forgejo => {
             serde_json::from_slice(&payload).map(|update: Update| update.change().into_iter().collect())
         }
     };
     Some(changes.unwrap_or_default())
+}
+
+/// The event of a system hook.
+#[derive(Deserialize)]
+struct Named {
+    event_name: String,
 }
 
 #[derive(Deserialize)]

@@ -6,10 +6,13 @@
 
 use std::sync::Arc;
 
-use launchway_domain::webhooks::{Delivery, KeptSecret, WebhookSecret};
+use launchway_domain::webhooks::{Delivery, KeptSecret, RepositoryKey, WebhookSecret};
 
 use super::{Webhooks, payload};
 use crate::Error;
+
+/// The number of repositories that the log line of a rejected delivery names.
+const MOST_LOGGED: usize = 5;
 
 impl Webhooks {
     /// Returns the secret that signed the delivery, of one of the repositories that it claims to be about.
@@ -31,7 +34,12 @@ impl Webhooks {
             let fitting = keys.into_iter().filter(|(_, secret)| tried.is_signed_with(secret));
             fitting.filter_map(|(kept, _)| kept).collect::<Vec<_>>()
         });
-        signed.await?.into_iter().next().ok_or(Error::InvalidSignature)
+        signed.await?.into_iter().next().ok_or_else(|| {
+            let meant: Vec<_> = repositories.iter().take(MOST_LOGGED).map(RepositoryKey::as_str).collect();
+            let (host, repositories) = (delivery.host().title(), meant.join(", "));
+            tracing::info!(host, repositories, "webhook rejected: no secret of these repositories signed it");
+            Error::InvalidSignature
+        })
     }
 
     /// Decrypts a stored secret. One that cannot be decrypted is skipped, so that it does not block the

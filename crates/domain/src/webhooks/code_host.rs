@@ -52,12 +52,19 @@ impl CodeHost {
         }
     }
 
+    /// Returns whether the payload names the event: a system hook of GitLab is sent for all events of an
+    /// instance.
+    #[must_use]
+    pub fn names_event_in_payload(self, event: &str) -> bool {
+        self == Self::GitLab && event == "System Hook"
+    }
+
     /// Returns whether `event` is a push.
     #[must_use]
     pub fn is_push(self, event: &str) -> bool {
         match self {
             Self::GitHub | Self::Gitea | Self::Forgejo => event == "push",
-            Self::GitLab => matches!(event, "Push Hook" | "Tag Push Hook"),
+            Self::GitLab => matches!(event, "Push Hook" | "Tag Push Hook" | "push" | "tag_push"),
             Self::Bitbucket => event == "repo:push",
         }
     }
@@ -65,12 +72,18 @@ impl CodeHost {
     pub(super) fn headers(self) -> Headers {
         let [signature, event, delivery] = match self {
             Self::GitHub => ["x-hub-signature-256", "x-github-event", "x-github-delivery"],
-            Self::GitLab => ["x-gitlab-token", "x-gitlab-event", "x-gitlab-event-uuid"],
+            Self::GitLab => ["x-gitlab-token", "x-gitlab-event", "idempotency-key"],
             Self::Gitea => ["x-gitea-signature", "x-gitea-event", "x-gitea-delivery"],
             Self::Forgejo => ["x-forgejo-signature", "x-forgejo-event", "x-forgejo-delivery"],
             Self::Bitbucket => ["x-hub-signature", "x-event-key", "x-request-uuid"],
         };
         Headers { signature, event, delivery }
+    }
+
+    /// Returns the header with the id of a delivery of an older version. GitLab had only one that the webhooks
+    /// of one event share.
+    pub(super) fn older_delivery_header(self) -> Option<&'static str> {
+        (self == Self::GitLab).then_some("x-gitlab-event-uuid")
     }
 
     /// Returns whether the signature has to name its algorithm.

@@ -11,7 +11,7 @@ use crate::{
 text_value!(
     /// The common part of all addresses of a repository: the host, a port that is not the protocol's
     /// default, and the path. `git@example.com:ada/engine.git` and `https://EXAMPLE.com/ada/engine/` are
-    /// the same, `example.com/ada/engine`.
+    /// the same, `example.com/ada/engine`. The path is in lower case where the host ignores its case.
     RepositoryKey,
     |raw| {
         if raw.is_empty() { Err(InvalidValue::text("a repository", &raw)) } else { Ok(raw) }
@@ -21,6 +21,9 @@ text_value!(
 /// The length limit. A longer key is stored as its hash: databases do not index texts of any length.
 const LONGEST: usize = 1024;
 
+/// The public code hosts that ignore the case of owners and repositories.
+const IGNORE_CASE: [&str; 5] = ["github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "gitea.com"];
+
 impl RepositoryKey {
     /// Returns the key of the repository at `url`.
     #[must_use]
@@ -29,6 +32,10 @@ impl RepositoryKey {
         let key = match url.place() {
             GitPlace::Local(_) => format!("/{path}"),
             GitPlace::Remote { transport, host, port } => {
+                let path = match IGNORE_CASE.contains(&host.as_str()) {
+                    true => path.to_ascii_lowercase(),
+                    false => path,
+                };
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
                 match *port == own_port(*transport) {
                     true => format!("{host}/{path}"),
@@ -88,6 +95,15 @@ mod tests {
 
     fn key(address: &str) -> String {
         RepositoryKey::parse(address).unwrap_or_else(|| panic!("{address}")).into()
+    }
+
+    #[test]
+    fn ignores_the_case_of_the_path_on_public_hosts() {
+        for host in IGNORE_CASE {
+            assert_eq!(key(&format!("https://{host}/Ada/ENGINE.git")), format!("{host}/ada/engine"));
+            assert_eq!(key(&format!("git@{host}:Ada/engine")), format!("{host}/ada/engine"));
+        }
+        assert_eq!(key("https://git.example.com/Ada/ENGINE"), "git.example.com/Ada/ENGINE");
     }
 
     #[test]

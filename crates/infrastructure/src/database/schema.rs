@@ -409,10 +409,9 @@ table! {
     use diesel::sql_types::*;
     use super::super::columns::{Id, Ts};
 
-    webhook_deliveries (application_id, body_hash) {
+    webhook_deliveries (application_id, mark) {
         application_id -> Id,
-        body_hash -> Binary,
-        delivery_id -> Nullable<Text>,
+        mark -> Text,
         taken_at -> Ts,
     }
 }

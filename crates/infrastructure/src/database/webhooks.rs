@@ -13,7 +13,7 @@ use launchway_domain::{
     secret::Sealed,
     store::StoreError,
     webhooks::{
-        BranchHead, DeliveryId, DeliveryMark, DeliveryMemory, FollowedBranches, KeptSecret, RepositoryKey,
+        BranchHead, DeliveryMark, DeliveryMemory, FollowedBranches, KeptSecret, RepositoryKey,
         WebhookRepository,
     },
 };
@@ -117,17 +117,13 @@ impl WebhookRepository for Database {
         since: Timestamp,
     ) -> Result<Vec<ApplicationId>, StoreError> {
         let applications: Vec<DbId> = applications.iter().copied().map(DbId::from).collect();
-        let mark = mark.clone();
+        let mark = mark.to_string();
         self.read_point(move |connection| {
-            // Nothing is equal to an id that is absent.
-            let has_id = webhook_deliveries::delivery_id.eq(mark.id.as_ref().map(DeliveryId::as_str));
-            let has_body = webhook_deliveries::body_hash.eq(mark.body.0.as_slice());
             let taken: Vec<DbId> = webhook_deliveries::table
                 .filter(webhook_deliveries::application_id.eq_any(applications.clone()))
                 .filter(webhook_deliveries::taken_at.gt(DbTs(since)))
-                .filter(has_body.or(has_id.assume_not_null()))
+                .filter(webhook_deliveries::mark.eq(&mark))
                 .select(webhook_deliveries::application_id)
-                .distinct()
                 .load(connection)?;
             Ok(taken.into_iter().map(ApplicationId::from).collect())
         })

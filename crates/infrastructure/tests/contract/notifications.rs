@@ -49,7 +49,7 @@ fn a_webhook(resident: &Resident, kind: WebhookKind) -> WebhookConfig {
 }
 
 async fn insert(db: &Database, config: &WebhookConfig) -> Result<(), StoreError> {
-    commit(db, Write::InsertWebhook { config: config.clone(), secret: None }).await
+    commit(db, Write::InsertWebhook(config.clone())).await
 }
 
 /// A stored webhook channel.

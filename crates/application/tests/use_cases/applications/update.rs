@@ -1,6 +1,6 @@
 //! Updating an application.
 
-use launchway_application::applications::ApplicationChange;
+use launchway_application::{Error, applications::ApplicationChange};
 use launchway_domain::{
     applications::{ApplicationSecrets, Blueprint, BuildPack, Labels, Port, ProxyServer, Repository, Write},
     audit::{Action, Resource},
@@ -51,7 +51,8 @@ fn changing(writes: impl FnOnce(Timestamp) -> Vec<store::Write>) -> MockedPorts 
 }
 
 async fn change(ports: MockedPorts, change: ApplicationChange, redeploy: bool) {
-    let outcome = ports.services().applications.update(&a_member(), id(), change, redeploy, None).await;
+    let services = ports.services();
+    let outcome = services.applications.update(&a_member(), id(), change, Some(redeploy), None).await;
     match outcome {
         Ok(seen) => assert_eq!(seen, (detail(web()), shown())),
         Err(refusal) => panic!("{refusal}"),
@@ -257,12 +258,21 @@ async fn a_repository_becomes_an_image_together_with_its_build_pack() {
 }
 
 #[tokio::test]
-async fn nothing_given_and_no_deployment_wanted_changes_nothing() {
-    let mut ports = MockedPorts::with_a_box();
-    expect_application(&mut ports, id(), Some(web().build()));
-    expect_detail(&mut ports, id(), Some(detail(web())));
-
-    change(ports, ApplicationChange::default(), false).await;
+async fn an_update_that_changes_nothing_is_refused() {
+    let same = ApplicationChange { name: Some(a_blueprint().name), ..Default::default() };
+    for given in [ApplicationChange::default(), same] {
+        for redeploy in [None, Some(false)] {
+            let mut ports = MockedPorts::with_a_box();
+            expect_application(&mut ports, id(), Some(web().build()));
+            let services = ports.services();
+            let outcome =
+                services.applications.update(&a_member(), id(), given.clone(), redeploy, None).await;
+            assert!(
+                matches!(&outcome, Err(Error::Invalid(why)) if why == "there is nothing to change"),
+                "{outcome:?}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
@@ -287,7 +297,8 @@ async fn an_admin_may_change_applications_too() {
     });
     let given = ApplicationChange { auto_deploy: Some(false), ..Default::default() };
 
-    let outcome = ports.services().applications.update(&an_actor().build(), id(), given, false, None).await;
+    let services = ports.services();
+    let outcome = services.applications.update(&an_actor().build(), id(), given, Some(false), None).await;
 
     assert!(outcome.is_ok(), "{outcome:?}");
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 async fn update(ports: MockedPorts, actor: &Actor, change: ApplicationChange) -> Result<Seen, Error> {
-    ports.services().applications.update(actor, id(), change, true, None).await
+    ports.services().applications.update(actor, id(), change, None, None).await
 }
 
 fn renamed() -> ApplicationChange {
@@ -130,7 +130,7 @@ async fn who_knows_an_older_version_changes_nothing() {
     let known = web().build().updated_at - chrono::TimeDelta::microseconds(1);
     let services = with_application().services();
 
-    let outcome = services.applications.update(&an_actor().build(), id(), renamed(), true, Some(known)).await;
+    let outcome = services.applications.update(&an_actor().build(), id(), renamed(), None, Some(known)).await;
 
     assert_refused(outcome, changed_meanwhile());
 }

@@ -5,7 +5,7 @@ use launchway_domain::{
     audit::{Action, Resource},
     clock::Timestamp,
     ids::WebhookConfigId,
-    notifications::{KeptSigningSecret, WebhookConfig, WebhookKind, Write},
+    notifications::{WebhookConfig, WebhookKind, Write},
     organizations::Role,
     store::{self, StoreError, Unique},
 };
@@ -16,7 +16,7 @@ use launchway_testkit::{
 
 use super::{
     HOOK, NO_ORGANIZATION, NO_WEBHOOK, a_webhook, actors_without, expect_check, expect_webhook, forbidden,
-    kept_secret, sealed_url, url,
+    sealed_url, url,
 };
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
@@ -27,12 +27,7 @@ use crate::{
 };
 
 /// Returns the writes of a request for [`HOOK`].
-fn writes(
-    kind: WebhookKind,
-    is_active: bool,
-    secret: Option<KeptSigningSecret>,
-    at: Timestamp,
-) -> Vec<store::Write> {
+fn writes(kind: WebhookKind, is_active: bool, at: Timestamp) -> Vec<store::Write> {
     let id: WebhookConfigId = CountingIds::nth(1).into();
     let config = WebhookConfig { id, url: sealed_url(id, HOOK), is_active, ..a_webhook(kind) };
     let entry = an_entry()
@@ -41,8 +36,7 @@ fn writes(
         .with("type", kind.as_str())
         .with("webhook_url", "[changed]")
         .at(at);
-    let last = if secret.is_some() { 3 } else { 2 };
-    vec![Write::InsertWebhook { config, secret }.into(), told(last, entry)]
+    vec![Write::InsertWebhook(config).into(), told(2, entry)]
 }
 
 /// Returns a request for a channel to `raw`.
@@ -64,27 +58,18 @@ fn permitting() -> MockedPorts {
 
 #[tokio::test]
 async fn url_is_sealed_and_absent_from_the_audit_log() {
-    for kind in [WebhookKind::Slack, WebhookKind::Discord] {
+    for kind in [WebhookKind::Slack, WebhookKind::Discord, WebhookKind::Generic] {
         let mut ports = permitting();
-        ports.expect_commit(writes(kind, true, None, ports.now()));
+        ports.expect_commit(writes(kind, true, ports.now()));
 
         create(ports, kind).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn messages_to_an_own_receiver_are_signed_from_the_first_one_on() {
-    let mut ports = permitting();
-    let secret = Some(kept_secret(CountingIds::nth(2), 1));
-    ports.expect_commit(writes(WebhookKind::Generic, true, secret, ports.now()));
-
-    create(ports, WebhookKind::Generic).await.unwrap();
-}
-
-#[tokio::test]
 async fn a_place_may_be_made_that_nobody_is_told_at_yet() {
     let mut ports = permitting();
-    ports.expect_commit(writes(WebhookKind::Slack, false, None, ports.now()));
+    ports.expect_commit(writes(WebhookKind::Slack, false, ports.now()));
 
     let notifications = ports.services().notifications;
     let outcome =

@@ -42,7 +42,7 @@ fn delivery(event: &str, reference: &str, after: &str, message: &str) -> Deliver
     let header = |name| match name {
         "x-gitlab-event" => Some(event.to_owned()),
         "x-gitlab-token" => Some(secret(9).expose().to_owned()),
-        "x-gitlab-event-uuid" => Some("delivery-1".to_owned()),
+        "idempotency-key" => Some("delivery-1".to_owned()),
         _ => None,
     };
     Delivery::read(header, body.into_bytes()).unwrap_or_else(|| panic!("no delivery"))

@@ -21,11 +21,7 @@ use crate::database::{
     schema::{signing_secrets, webhook_configs},
 };
 
-pub(super) fn insert(
-    connection: &mut AnyConnection,
-    config: &WebhookConfig,
-    secret: Option<&KeptSigningSecret>,
-) -> Result<(), QueryError> {
+pub(super) fn insert(connection: &mut AnyConnection, config: &WebhookConfig) -> Result<(), QueryError> {
     organizations::require(connection, config.organization_id)?;
     diesel::insert_into(webhook_configs::table)
         .values((
@@ -39,10 +35,7 @@ pub(super) fn insert(
             webhook_configs::updated_at.eq(DbTs(config.updated_at)),
         ))
         .execute(connection)?;
-    match secret {
-        Some(secret) => insert_secret(connection, config.id.into(), secret, config.created_at),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The columns that change. Absent ones stay unchanged.

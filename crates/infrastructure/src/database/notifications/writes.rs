@@ -29,7 +29,7 @@ const ORGANIZATION_DELETED: &str = "the organization was deleted";
 pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Announce(event) => announce(connection, event),
-        Write::InsertWebhook { config, secret } => configs::insert(connection, config, secret.as_ref()),
+        Write::InsertWebhook(config) => configs::insert(connection, config),
         Write::UpdateWebhook { scope, kind, url, is_active, at } => {
             let webhook_url = url.as_ref().map(|url| url.0.as_str());
             let changes = WebhookChanges { webhook_url, is_active: *is_active, updated_at: DbTs(*at) };

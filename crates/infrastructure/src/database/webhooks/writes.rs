@@ -7,7 +7,7 @@ use launchway_domain::{
     ids::ApplicationId,
     organizations::Scope,
     store::{StoreError, Unique},
-    webhooks::{BranchHead, DeliveryId, DeliveryMark, KeptSecret, RepositoryKey, Write},
+    webhooks::{BranchHead, DeliveryMark, KeptSecret, RepositoryKey, Write},
 };
 
 use super::missed::is_missed;
@@ -119,15 +119,23 @@ fn take(
         .execute(connection)?;
     let row = (
         webhook_deliveries::application_id.eq(application),
-        webhook_deliveries::body_hash.eq(mark.body.0.as_slice()),
-        webhook_deliveries::delivery_id.eq(mark.id.as_ref().map(DeliveryId::as_str)),
+        webhook_deliveries::mark.eq(mark.to_string()),
         webhook_deliveries::taken_at.eq(DbTs(at)),
     );
     let taken = each_backend!(connection, backend => diesel::insert_into(webhook_deliveries::table)
         .values(row)
         .on_conflict_do_nothing()
         .execute(backend))?;
-    if taken == 0 { Err(StoreError::Taken(Unique::WebhookDelivery).into()) } else { Ok(()) }
+    if taken == 0 {
+        return Err(StoreError::Taken(Unique::WebhookDelivery).into());
+    }
+    // The next push may have the text of one before this.
+    diesel::delete(webhook_deliveries::table)
+        .filter(webhook_deliveries::application_id.eq(application))
+        .filter(webhook_deliveries::mark.like("body:%"))
+        .filter(webhook_deliveries::mark.ne(mark.to_string()))
+        .execute(connection)?;
+    Ok(())
 }
 
 fn pass_over(

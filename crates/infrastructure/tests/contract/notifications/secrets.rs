@@ -26,9 +26,9 @@ const KIND: WebhookKind = WebhookKind::Generic;
 /// A user with a webhook channel of their own, and its signing secret.
 async fn a_receiver(db: &Database) -> (Resident, KeptSigningSecret) {
     let ada = Resident::of(db, "ada").await;
-    let secret = a_secret("first");
-    let write = Write::InsertWebhook { config: a_webhook(&ada, KIND), secret: Some(secret.clone()) };
-    commit(db, write).await.unwrap();
+    commit(db, Write::InsertWebhook(a_webhook(&ada, KIND))).await.unwrap();
+    assert_eq!(signing(db, ada.scope(), 0).await, []);
+    let secret = replace(db, ada.scope(), 0, 0).await;
     (ada, secret)
 }
 

@@ -16,9 +16,10 @@ use crate::{
 };
 
 contract!(
-    a_delivery_is_taken_once_by_its_id_or_by_its_body,
+    a_delivery_with_an_id_is_known_by_its_id,
     each_application_takes_it_for_itself,
     a_delivery_without_an_id_is_known_by_its_body,
+    a_body_counts_until_another_push_is_taken,
     of_those_who_take_it_at_once_one_does,
     an_old_delivery_is_in_nobodys_way,
     a_delivery_whose_unit_is_undone_is_not_taken,
@@ -26,7 +27,10 @@ contract!(
 );
 
 fn mark(id: &str, body: &str) -> DeliveryMark {
-    DeliveryMark { id: id.parse().ok(), body: BodyHash::of(body.as_bytes()) }
+    match id.parse() {
+        Ok(id) => DeliveryMark::Id(id),
+        Err(_none) => DeliveryMark::Body(BodyHash::of(body.as_bytes())),
+    }
 }
 
 /// Accepts a delivery; those older than 100 seconds do not count.
@@ -46,18 +50,19 @@ fn was_taken(outcome: &Result<(), StoreError>) -> bool {
     is_taken(outcome, Unique::WebhookDelivery)
 }
 
-async fn a_delivery_is_taken_once_by_its_id_or_by_its_body(db: Database) {
+async fn a_delivery_with_an_id_is_known_by_its_id(db: Database) {
     let web = web(&db).await;
     try_take(&db, web, &mark("one", "a"), 10).await.unwrap();
-    for known in [mark("one", "a"), mark("one", "b"), mark("two", "a"), mark("", "a")] {
+    for known in [mark("one", "a"), mark("one", "b")] {
         assert!(was_taken(&try_take(&db, web, &known, 20).await), "{known:?}");
         assert_eq!(db.taken(&[web], &known, at(9)).await.unwrap(), [web], "{known:?}");
         // After, not at.
         assert_eq!(db.taken(&[web], &known, at(10)).await.unwrap(), [], "{known:?}");
     }
-    let other = mark("two", "b");
-    assert_eq!(db.taken(&[web], &other, at(0)).await.unwrap(), []);
-    try_take(&db, web, &other, 20).await.unwrap();
+    for other in [mark("two", "a"), mark("", "a")] {
+        assert_eq!(db.taken(&[web], &other, at(0)).await.unwrap(), [], "{other:?}");
+        try_take(&db, web, &other, 20).await.unwrap();
+    }
 }
 
 async fn each_application_takes_it_for_itself(db: Database) {
@@ -82,6 +87,20 @@ async fn a_delivery_without_an_id_is_known_by_its_body(db: Database) {
     assert!(was_taken(&try_take(&db, web, &a, 11).await));
     assert_eq!(db.taken(&[web], &b, at(0)).await.unwrap(), []);
     try_take(&db, web, &b, 11).await.unwrap();
+    assert!(was_taken(&try_take(&db, web, &b, 12).await));
+}
+
+async fn a_body_counts_until_another_push_is_taken(db: Database) {
+    let web = web(&db).await;
+    let (a, b, with_id) = (mark("", "a"), mark("", "b"), mark("one", "c"));
+    try_take(&db, web, &a, 10).await.unwrap();
+    try_take(&db, web, &b, 11).await.unwrap();
+    try_take(&db, web, &a, 12).await.unwrap();
+    assert!(was_taken(&try_take(&db, web, &a, 13).await));
+    try_take(&db, web, &with_id, 14).await.unwrap();
+    try_take(&db, web, &a, 15).await.unwrap();
+    // An id counts for as long as before.
+    assert!(was_taken(&try_take(&db, web, &with_id, 16).await));
 }
 
 async fn of_those_who_take_it_at_once_one_does(db: Database) {
@@ -89,8 +108,7 @@ async fn of_those_who_take_it_at_once_one_does(db: Database) {
     let mut tasks = JoinSet::new();
     for number in 0..8 {
         let db = db.clone();
-        // Half of them by the same id, all of them by the same body.
-        let mark = mark(if number % 2 == 0 { "one" } else { "two" }, "a");
+        let mark = mark("one", &number.to_string());
         tasks.spawn(async move { try_take(&db, web, &mark, 10).await });
     }
     let outcomes = tasks.join_all().await;
@@ -103,7 +121,6 @@ async fn an_old_delivery_is_in_nobodys_way(db: Database) {
     try_take(&db, web, &mark("one", "a"), 10).await.unwrap();
     assert!(was_taken(&try_take(&db, web, &mark("one", "b"), 109).await));
     try_take(&db, web, &mark("one", "b"), 110).await.unwrap();
-    try_take(&db, web, &mark("two", "a"), 111).await.unwrap();
 }
 
 async fn a_delivery_whose_unit_is_undone_is_not_taken(db: Database) {
