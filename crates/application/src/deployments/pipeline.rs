@@ -186,7 +186,7 @@ impl Pipeline {
         store_line(&*self.subjects.logs, line).await;
     }
 
-    /// Returns the jobs that deploy nothing.
+    /// Returns the executor of the jobs that deploy nothing.
     pub(crate) fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
     }
