@@ -11,6 +11,7 @@ pub mod auth;
 pub mod clock;
 pub mod deployments;
 pub mod dockerfile;
+pub mod error_chain;
 pub mod extensions;
 pub mod idempotency;
 pub mod ids;
