@@ -40,7 +40,7 @@ use crate::{
     logs::LogLine,
     organizations::Scope,
     page::{Page, PageRequest},
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// A deployment with its application and log lines.
@@ -236,11 +236,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::Insert(_))
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Deployment(write)
     }
 }

@@ -50,7 +50,7 @@ use crate::{
     ids::{ExecutionId, ExtensionId, ExtensionRouteId, ExtensionVariableId, OrganizationId},
     organizations::Scope,
     page::{Page, PageRequest},
-    store::{self, StoreError},
+    store_error::StoreError,
     value::named,
 };
 
@@ -397,11 +397,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::Fork(_) | Self::Delete { .. } | Self::Request { .. })
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Extension(write)
     }
 }

@@ -32,7 +32,7 @@ use crate::{
     organizations::Scope,
     page::{Page, PageRequest},
     secret::Sealed,
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// Reads channels and deliveries. Every method sees what `commit` last made durable, and nothing of deleted
@@ -225,11 +225,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         !matches!(self, Self::Announce(_))
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Notification(write)
     }
 }

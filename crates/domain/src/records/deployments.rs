@@ -10,7 +10,7 @@ use crate::{
     ids::{ApplicationId, DeploymentId},
     jobs::{Job, JobState},
     logs::{Level, NewLine},
-    store::StoreError,
+    store_error::StoreError,
 };
 
 impl Records {
