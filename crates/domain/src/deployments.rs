@@ -2,6 +2,7 @@
 
 mod composition;
 mod deployment;
+mod end;
 mod image_records;
 mod ports;
 mod state;
@@ -25,6 +26,7 @@ pub use self::{
         CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
         DeploymentStatus, ImageName, ServiceName,
     },
+    end::EndCause,
     image_records::{EngineImageId, ImageRecord, ImageRecords, ImageSize},
     ports::{
         BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, DiscoveredObject,

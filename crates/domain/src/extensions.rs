@@ -24,7 +24,7 @@ pub use self::{
     containers::{ContainerSpec, PublishedPort, VolumeMount},
     definition::{Definition, InvalidDefinition, MOST_STEPS, Problem, content_hash},
     execution::{
-        Execution, ExecutionDetail, ExecutionLine, ExecutionState, ExecutionStep, IllegalMove,
+        Execution, ExecutionDetail, ExecutionEnd, ExecutionLine, ExecutionState, ExecutionStep, IllegalMove,
         NewExecutionLine, Phase, PrintedStep,
     },
     host_ports::{
@@ -264,17 +264,6 @@ pub trait ExecutionRepository: Send + Sync {
         after: i64,
         limit: i64,
     ) -> Result<Option<Vec<ExecutionLine>>, StoreError>;
-}
-
-/// The outcome of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecutionEnd {
-    /// Completed, failed or cancelled.
-    pub state: ExecutionState,
-    /// The exit code of the step that failed; 0 otherwise.
-    pub exit_code: i32,
-    /// The reason of the failure; empty otherwise.
-    pub error_message: String,
 }
 
 /// Changes to extensions and their runs.

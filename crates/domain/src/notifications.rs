@@ -1,9 +1,10 @@
 //! Notifications: events, channels and deliveries.
 //!
-//! The end of a deployment or of a run, and a login from a new device, are announced by the store in the
-//! same unit as the state change; every other event is announced by the use case that causes it, in the
+//! The end of a deployment or of a run, and a login from a new device, are decided here by `announcements`
+//! and stored with the state change; every other event is announced by the use case that causes it, in the
 //! same unit.
 
+mod announcements;
 mod delivery;
 mod event;
 mod mail;
@@ -16,6 +17,7 @@ use async_trait::async_trait;
 #[cfg(feature = "mock")]
 pub use self::outbound::{MockMailer, MockOutboundGuard, MockWebhookSender};
 pub use self::{
+    announcements::{EndedDeployment, EndedExecution, Login},
     delivery::{
         Attempt, Channel, ChannelKind, Claim, ClaimedDelivery, Delivery, DeliveryFilter, DeliveryState, Next,
         RetrySchedule, SenderId, Verdict,
