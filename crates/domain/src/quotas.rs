@@ -60,7 +60,7 @@ impl Quotas {
     #[must_use]
     pub fn require(self, scope: Scope, resource: Resource, wanted: u64, at: Timestamp) -> Option<Write> {
         let quota = self.of(resource);
-        (!quota.is_unlimited()).then(|| Write::Require { scope, quota, wanted, at })
+        (!quota.is_unlimited()).then_some(Write::Require { scope, quota, wanted, at })
     }
 }
 
