@@ -159,13 +159,18 @@ impl From<Error> for ApiError {
             Error::Forbidden(_) | Error::SetupTokenNeeded => Code::Forbidden,
             Error::RegistrationClosed => Code::RegistrationClosed,
             Error::NotFound(_) => Code::NotFound,
-            Error::Conflict(_) | Error::Repeated | Error::QuotaExceeded(_) => Code::Conflict,
+            Error::Conflict(_)
+            | Error::QuotaExceeded(_)
+            | Error::Repeated
+            | Error::IdempotencyKeyReused
+            | Error::WebhookConfigured(_)
+            | Error::MailServerConfigured => Code::Conflict,
             Error::RateLimited { .. } | Error::Busy { .. } => Code::RateLimited,
             Error::Unavailable(_) => return Self::unavailable(error),
             Error::StorageFull(_) => return Self::storage_full(error),
             Error::Internal(_) => return Self::internal(error),
         };
-        let failure = Self::new(code, error.to_string());
+        let failure = Self::new(code, message_of(&error));
         match error {
             Error::Unauthenticated => failure.with_header(WWW_AUTHENTICATE, "Bearer"),
             Error::RateLimited { retry_after } | Error::Busy { retry_after, .. } => {
@@ -174,6 +179,45 @@ impl From<Error> for ApiError {
             _ => failure,
         }
     }
+}
+
+/// Returns the message of an error, with the advice for a client of the HTTP API.
+fn message_of(error: &Error) -> String {
+    let message = match error {
+        Error::Unauthenticated => {
+            "a valid bearer token is needed: log in, and send `Authorization: Bearer <token>`"
+        }
+        Error::InvalidSignature => {
+            "this webhook is not signed with the secret of a repository that is deployed here: an admin reads it by \
+             `GET /api/v1/deploy/application/webhook-secret?id=`"
+        }
+        Error::TwoFactorRequired => {
+            "this account needs a code from its authenticator: send it as `totp_code`"
+        }
+        Error::SetupTokenNeeded => {
+            "registration from another machine needs the `setup_token` that the server printed when it started"
+        }
+        Error::RegistrationClosed => {
+            "an administrator is registered already: log in by `POST /api/v1/auth/login`, or ask them to add you to an \
+             organization"
+        }
+        Error::Repeated => "a request with this `Idempotency-Key` was already processed",
+        Error::IdempotencyKeyReused => {
+            "this `Idempotency-Key` was used with another body: use a new one for another request"
+        }
+        Error::WebhookConfigured(kind) => {
+            return format!(
+                "a webhook of type {} is configured already: change it by `PUT /api/v1/notification/webhook`, or \
+                 delete it first",
+                kind.as_str()
+            );
+        }
+        Error::MailServerConfigured => {
+            "a mail server is configured already: change it by `PUT /api/v1/notification/smtp`, or delete it first"
+        }
+        error => return error.to_string(),
+    };
+    message.to_owned()
 }
 
 impl fmt::Display for ApiError {

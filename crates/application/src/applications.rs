@@ -142,7 +142,7 @@ impl Applications {
         );
         let conflict = conflicts(&application.blueprint);
         let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
-        writes.extend(self.policy.quotas.require(scope, Limited::Applications, 1, now));
+        writes.extend(self.policy.quotas.require(scope, Limited::Applications, 1, now).map(Into::into));
         writes.extend(request.image_room(self.policy.quotas, &application, &self.context));
         writes.push(Write::Insert(Box::new(application)).into());
         writes.extend(request.writes(actor, &self.context));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use launchway_domain::{
     auth::{Forbidden, HasherError},
+    notifications::WebhookKind,
     quotas::QuotaExceeded,
     secret::SecretBoxError,
     store::StoreError,
@@ -12,26 +13,24 @@ use launchway_domain::{
 /// The error of a use case. The codes and statuses of the API are listed in `docs/errors.md`.
 ///
 /// A front end shows the message to the user, except that of [`Unavailable`](Error::Unavailable) and
-/// [`Internal`](Error::Internal): their cause is for the log.
+/// [`Internal`](Error::Internal): their cause is for the log. A message names no endpoint, header or field of
+/// a protocol; a front end adds the advice that its protocol needs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A value violates a rule that only the use case can check.
     #[error("{0}")]
     Invalid(String),
     /// There is no token, or it is unknown, revoked or expired.
-    #[error("a valid bearer token is needed: log in, and send `Authorization: Bearer <token>`")]
+    #[error("a valid token is needed: log in to get one")]
     Unauthenticated,
     /// A password or a code is wrong.
     #[error("{0}")]
     InvalidCredentials(&'static str),
     /// A webhook is not signed with the secret of a repository that is deployed here.
-    #[error(
-        "this webhook is not signed with the secret of a repository that is deployed here: an admin reads it by \
-         `GET /api/v1/deploy/application/webhook-secret?id=`"
-    )]
+    #[error("this webhook is not signed with the secret of a repository that is deployed here")]
     InvalidSignature,
     /// The password is right, and a TOTP code is needed too.
-    #[error("this account needs a code from its authenticator: send it as `totp_code`")]
+    #[error("this account needs a code from its authenticator")]
     TwoFactorRequired,
     /// The actor lacks the permission.
     #[error(transparent)]
@@ -39,14 +38,11 @@ pub enum Error {
     /// The first administrator can only be registered by a user who can read the log or the files of the
     /// server.
     #[error(
-        "registration from another machine needs the `setup_token` that the server printed when it started"
+        "registration from another machine needs the setup token that the server printed when it started"
     )]
     SetupTokenNeeded,
     /// The first administrator exists already.
-    #[error(
-        "an administrator is registered already: log in by `POST /api/v1/auth/login`, or ask them to add you to an \
-         organization"
-    )]
+    #[error("an administrator is registered already: log in, or ask them to add you to an organization")]
     RegistrationClosed,
     /// The resource does not exist, or belongs to another organization.
     #[error("{0} was not found")]
@@ -66,8 +62,17 @@ pub enum Error {
         retry_after: Duration,
     },
     /// A request with the same idempotency key was processed already.
-    #[error("a request with this `Idempotency-Key` was already processed")]
+    #[error("a request with this idempotency key was already processed")]
     Repeated,
+    /// The idempotency key was used with another body.
+    #[error("this idempotency key was used with another body: use a new one for another request")]
+    IdempotencyKeyReused,
+    /// The organization has a webhook channel of this kind already.
+    #[error("a webhook of type {} is configured already: change it, or delete it first", .0.as_str())]
+    WebhookConfigured(WebhookKind),
+    /// The organization has a mail server already.
+    #[error("a mail server is configured already: change it, or delete it first")]
+    MailServerConfigured,
     /// Too many attempts.
     #[error("too many attempts; try again in {} seconds", retry_after.as_secs())]
     RateLimited {

@@ -46,8 +46,8 @@ impl Idempotency {
     /// permission that they had when they got it.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] without the permission, [`Error::Conflict`] when the key came with another
-    /// body.
+    /// [`Error::Forbidden`] without the permission, [`Error::IdempotencyKeyReused`] when the key came with
+    /// another body.
     pub async fn earlier(
         &self,
         actor: &Actor,
@@ -58,10 +58,7 @@ impl Idempotency {
         let since = self.context.clock.now() - IdempotencyKey::KEPT;
         let Some(remembered) = self.store.find(key, since).await? else { return Ok(None) };
         if remembered.body != key.body {
-            return Err(Error::Conflict(
-                "this `Idempotency-Key` was used with another body: use a new one for another request"
-                    .to_owned(),
-            ));
+            return Err(Error::IdempotencyKeyReused);
         }
         let Some(sealed) = remembered.answer else {
             return Ok(Some(PriorRequest::CarriedOut(remembered.resource)));

@@ -37,7 +37,7 @@ use crate::{
     organizations::{Organization, Scope},
     page::{Page, PageRequest},
     secret::Sealed,
-    store::{self, StoreError},
+    store_error::StoreError,
     users::User,
 };
 
@@ -325,11 +325,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         !matches!(self, Self::SetHealth { .. })
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Application(write)
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     clock::Timestamp,
     organizations::Scope,
     page::{Page, PageRequest},
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// A filter for the audit log of an organization. Without any criterion, all entries pass.
@@ -65,10 +65,4 @@ pub enum Write {
     /// Appends an entry to its chain. Its timestamp is kept, or moved just behind that of the last entry,
     /// so that the log is in the order of its timestamps.
     Append(Entry),
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Audit(write)
-    }
 }

@@ -32,7 +32,7 @@ use crate::{
     ids::{ApiTokenId, OrganizationId, SessionId, UserId},
     organizations::Scope,
     secret::Sealed,
-    store::{self, StoreError},
+    store_error::StoreError,
     users::EmailAddress,
 };
 
@@ -240,11 +240,5 @@ impl Write {
             | Self::EnableTwoFactor { .. }
             | Self::DisableTwoFactor { .. } => true,
         }
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Auth(write)
     }
 }

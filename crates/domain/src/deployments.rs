@@ -2,6 +2,7 @@
 
 mod composition;
 mod deployment;
+mod end;
 mod image_records;
 mod ports;
 mod state;
@@ -25,6 +26,7 @@ pub use self::{
         CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
         DeploymentStatus, ImageName, ServiceName,
     },
+    end::EndCause,
     image_records::{EngineImageId, ImageRecord, ImageRecords, ImageSize},
     ports::{
         BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, DiscoveredObject,
@@ -40,7 +42,7 @@ use crate::{
     logs::LogLine,
     organizations::Scope,
     page::{Page, PageRequest},
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// A deployment with its application and log lines.
@@ -236,11 +238,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::Insert(_))
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Deployment(write)
     }
 }

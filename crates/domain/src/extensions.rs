@@ -24,7 +24,7 @@ pub use self::{
     containers::{ContainerSpec, PublishedPort, VolumeMount},
     definition::{Definition, InvalidDefinition, MOST_STEPS, Problem, content_hash},
     execution::{
-        Execution, ExecutionDetail, ExecutionLine, ExecutionState, ExecutionStep, IllegalMove,
+        Execution, ExecutionDetail, ExecutionEnd, ExecutionLine, ExecutionState, ExecutionStep, IllegalMove,
         NewExecutionLine, Phase, PrintedStep,
     },
     host_ports::{
@@ -50,7 +50,7 @@ use crate::{
     ids::{ExecutionId, ExtensionId, ExtensionRouteId, ExtensionVariableId, OrganizationId},
     organizations::Scope,
     page::{Page, PageRequest},
-    store::{self, StoreError},
+    store_error::StoreError,
     value::named,
 };
 
@@ -266,17 +266,6 @@ pub trait ExecutionRepository: Send + Sync {
     ) -> Result<Option<Vec<ExecutionLine>>, StoreError>;
 }
 
-/// The outcome of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecutionEnd {
-    /// Completed, failed or cancelled.
-    pub state: ExecutionState,
-    /// The exit code of the step that failed; 0 otherwise.
-    pub exit_code: i32,
-    /// The reason of the failure; empty otherwise.
-    pub error_message: String,
-}
-
 /// Changes to extensions and their runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
@@ -397,11 +386,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::Fork(_) | Self::Delete { .. } | Self::Request { .. })
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Extension(write)
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     ids::UserId,
     organizations::Scope,
     secret::Sealed,
-    store::{self, StoreError},
+    store_error::StoreError,
     value::{InvalidValue, text_value},
 };
 
@@ -124,12 +124,6 @@ pub enum Write {
         /// The time of the change.
         at: Timestamp,
     },
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Idempotency(write)
-    }
 }
 
 #[cfg(test)]

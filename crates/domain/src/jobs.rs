@@ -17,7 +17,7 @@ use crate::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId, SubjectId},
     organizations::Scope,
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// The queue as its workers use it. It writes nothing but its own tables; changes that have to be atomic
@@ -175,11 +175,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::RequestCancel { .. } | Self::RequestCancelAll { .. })
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Job(write)
     }
 }

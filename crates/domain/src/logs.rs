@@ -18,7 +18,7 @@ use crate::{
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
     page::{Page, PageRequest},
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// A filter for log lines.
@@ -113,10 +113,4 @@ pub trait LogReader: Send + Sync {
 pub enum Write {
     /// Appends lines.
     Append(Vec<NewLine>),
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Log(write)
-    }
 }

@@ -1,9 +1,10 @@
 //! Notifications: events, channels and deliveries.
 //!
-//! The end of a deployment or of a run, and a login from a new device, are announced by the store in the
-//! same unit as the state change; every other event is announced by the use case that causes it, in the
+//! The end of a deployment or of a run, and a login from a new device, are decided here by `announcements`
+//! and stored with the state change; every other event is announced by the use case that causes it, in the
 //! same unit.
 
+mod announcements;
 mod delivery;
 mod event;
 mod mail;
@@ -16,6 +17,7 @@ use async_trait::async_trait;
 #[cfg(feature = "mock")]
 pub use self::outbound::{MockMailer, MockOutboundGuard, MockWebhookSender};
 pub use self::{
+    announcements::{EndedDeployment, EndedExecution, Login},
     delivery::{
         Attempt, Channel, ChannelKind, Claim, ClaimedDelivery, Delivery, DeliveryFilter, DeliveryState, Next,
         RetrySchedule, SenderId, Verdict,
@@ -32,7 +34,7 @@ use crate::{
     organizations::Scope,
     page::{Page, PageRequest},
     secret::Sealed,
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// Reads channels and deliveries. Every method sees what `commit` last made durable, and nothing of deleted
@@ -220,11 +222,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         !matches!(self, Self::Announce(_))
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Notification(write)
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     auth::TokenHash,
     clock::Timestamp,
     ids::{InvitationId, MembershipId, UserId},
-    store::{self, StoreError},
+    store_error::StoreError,
     users::{EmailAddress, User},
 };
 
@@ -186,10 +186,4 @@ pub enum Write {
     FirstDeployKey(DeployKey),
     /// Replaces the organization's deploy key, if it has one. `Stale` if it is gone.
     ReplaceDeployKey(DeployKey),
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Organization(write)
-    }
 }

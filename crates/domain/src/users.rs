@@ -15,7 +15,7 @@ use crate::{
     clock::Timestamp,
     ids::{SettingsId, UserId},
     organizations::MembershipDetail,
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// A user with the data that API responses embed.
@@ -74,11 +74,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         !matches!(self, Self::ChangeSettings { changes, .. } if changes.is_empty())
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::User(write)
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     deployments::CommitHash,
     ids::ApplicationId,
     organizations::Scope,
-    store::{self, StoreError},
+    store_error::StoreError,
 };
 
 /// The head commit of a branch, which an application that follows the branch may have missed.
@@ -174,11 +174,5 @@ impl Write {
     #[must_use]
     pub fn needs_audit(&self) -> bool {
         matches!(self, Self::FirstSecret(_) | Self::ReplaceSecret { .. })
-    }
-}
-
-impl From<Write> for store::Write {
-    fn from(write: Write) -> Self {
-        Self::Webhook(write)
     }
 }

@@ -11,6 +11,7 @@ use launchway_domain::{
         Condition, DeploymentRepository as _, DiscoveredObject, DiscoveredResource, EngineInventory,
         LiveVersion, StepError,
     },
+    error_chain::ErrorChain,
     ids::InstanceId,
 };
 use launchway_infrastructure::{
@@ -24,7 +25,7 @@ use self::report::Report;
 use crate::{
     assembly::{Tables, runtime},
     background::docker_options,
-    chain, cli,
+    cli,
     config::Config,
     installation::{self, Installation},
 };
@@ -55,7 +56,8 @@ async fn examine(config: &Config) -> Report {
 
 /// Formats an error and its sources in one line.
 fn describe(error: &dyn Error) -> String {
-    let lines: Vec<String> = chain(error).lines().map(|line| line.trim().to_owned()).collect();
+    let chain = ErrorChain(error).to_string();
+    let lines: Vec<&str> = chain.lines().map(str::trim).collect();
     lines.join(" ").trim_end().to_owned()
 }
 

@@ -22,6 +22,7 @@ mod upgrade;
 use std::{error::Error, path::Path, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
+use launchway_domain::error_chain::ErrorChain;
 
 use self::{
     cli::{
@@ -101,21 +102,10 @@ fn ended(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print_line(&format!("error: {}", chain(&*error)));
+            print_line(&format!("error: {}", ErrorChain(&*error)));
             ExitCode::FAILURE
         }
     }
-}
-
-/// Formats an error and its sources in one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }
 
 /// Prints a message for the user to standard error; data goes to standard output instead.

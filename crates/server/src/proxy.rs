@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt::Write as _, path::PathBuf};
 
+use launchway_domain::error_chain::ErrorChain;
 use launchway_infrastructure::data_dir::{DataDir, DataDirError};
 use launchway_proxy::{
     Limits, Settings, SuccessorCommand,
@@ -11,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     assembly::runtime,
-    chain, cli,
+    cli,
     config::{Config, ProxyConfig},
     front_proxy, telemetry,
 };
@@ -124,6 +125,6 @@ fn in_words(config: &Config, error: ControlError) -> String {
     match (error, front_proxy::external_folder(config)) {
         (ControlError::Absent, None) => "no front proxy runs on this data directory".to_owned(),
         (ControlError::Absent, Some(folder)) => format!("no front proxy runs in `{}`", folder.display()),
-        (error, _) => chain(&error),
+        (error, _) => ErrorChain(&error).to_string(),
     }
 }

@@ -41,7 +41,8 @@ impl Request {
         let makes_image = self.deployment.kind == DeploymentKind::Fresh
             && application.blueprint.build_pack != BuildPack::Static;
         let scope = Scope::of_record(application.organization_id);
-        makes_image.then(|| quotas.require(scope, Limited::ImageBytes, 1, context.clock.now())).flatten()
+        let guard = makes_image.then(|| quotas.require(scope, Limited::ImageBytes, 1, context.clock.now()));
+        guard.flatten().map(Into::into)
     }
 
     /// Returns the writes that make it durable. It replaces a pending one of the same application.

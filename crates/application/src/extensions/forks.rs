@@ -45,7 +45,7 @@ impl Extensions {
                 .with("content_hash", &fork.content_hash);
         let mut writes: Vec<_> = self.context.claim(idempotency, id.into()).into_iter().collect();
         let at = self.context.clock.now();
-        writes.extend(self.ports.quotas.require(scope, Limited::ExtensionForks, 1, at));
+        writes.extend(self.ports.quotas.require(scope, Limited::ExtensionForks, 1, at).map(Into::into));
         writes.push(Write::Fork(Box::new(fork)).into());
         writes.push(self.context.record(actor.author(), event));
         self.context.store.commit(writes).await.map_err(|error| match error {

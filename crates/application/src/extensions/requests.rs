@@ -63,7 +63,7 @@ impl Extensions {
         let installs = definition.reaches_engine();
         let mut writes: Vec<_> = self.context.claim(idempotency, id.into()).into_iter().collect();
         let at = self.context.clock.now();
-        writes.extend(self.ports.quotas.require(scope, Limited::ExtensionWorkspaces, 1, at));
+        writes.extend(self.ports.quotas.require(scope, Limited::ExtensionWorkspaces, 1, at).map(Into::into));
         writes.push(JobWrite::Enqueue(NewJob { payload: id.to_string(), ..job }).into());
         writes.push(Write::Request { execution: Box::new(execution), steps, installs }.into());
         writes.push(self.context.record(actor.author(), event));

@@ -66,8 +66,9 @@ impl Notifications {
     ///
     /// # Errors
     /// [`Error::Invalid`] when its parts do not fit together or the server may not be connected to,
-    /// [`Error::Conflict`] when there is one, [`Error::Repeated`] when `key` was used, [`Error::NotFound`]
-    /// when the organization is gone, [`Error::Forbidden`] without the permission `notification:create`.
+    /// [`Error::MailServerConfigured`] when there is one, [`Error::Repeated`] when `key` was used,
+    /// [`Error::NotFound`] when the organization is gone, [`Error::Forbidden`] without the permission
+    /// `notification:create`.
     pub async fn create_smtp(
         &self,
         actor: &Actor,
@@ -103,11 +104,7 @@ impl Notifications {
         writes.push(self.context.record(actor.author(), entry));
         self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
-            StoreError::Taken(Unique::SmtpConfig) => Error::Conflict(
-                "a mail server is configured already: change it by `PUT /api/v1/notification/smtp`, or delete it \
-                 first"
-                    .to_owned(),
-            ),
+            StoreError::Taken(Unique::SmtpConfig) => Error::MailServerConfigured,
             StoreError::Stale => ORGANIZATION,
             error => error.into(),
         })?;

@@ -49,9 +49,9 @@ impl Notifications {
     /// Creates a webhook channel of a kind.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the URL may not be connected to, [`Error::Conflict`] when there is one of
-    /// that kind, [`Error::Repeated`] when `key` was used, [`Error::NotFound`] when the organization was
-    /// deleted, [`Error::Forbidden`] without the permission `notification:create`.
+    /// [`Error::Invalid`] when the URL may not be connected to, [`Error::WebhookConfigured`] when there is
+    /// one of that kind, [`Error::Repeated`] when `key` was used, [`Error::NotFound`] when the organization
+    /// was deleted, [`Error::Forbidden`] without the permission `notification:create`.
     pub async fn create_webhook(
         &self,
         actor: &Actor,
@@ -81,11 +81,7 @@ impl Notifications {
         writes.push(self.context.record(actor.author(), entry));
         self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
-            StoreError::Taken(Unique::WebhookConfig) => Error::Conflict(format!(
-                "a webhook of type {0} is configured already: change it by `PUT /api/v1/notification/webhook`, or \
-                 delete it first",
-                kind.as_str()
-            )),
+            StoreError::Taken(Unique::WebhookConfig) => Error::WebhookConfigured(kind),
             StoreError::Stale => ORGANIZATION,
             error => error.into(),
         })

@@ -113,8 +113,7 @@ async fn a_key_that_comes_with_another_body_conflicts() {
 
         let outcome = ports.services().idempotency.earlier(&actor(), CREATE, &key()).await;
 
-        let reason = "this `Idempotency-Key` was used with another body: use a new one for another request";
-        assert_refused(outcome, Error::Conflict(reason.to_owned()));
+        assert_refused(outcome, Error::IdempotencyKeyReused);
     }
 }
 

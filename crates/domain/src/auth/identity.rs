@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use super::{Actor, ApiToken, Forbidden, Origin, Session, TokenHash};
 use crate::{
-    clock::Timestamp, ids::OrganizationId, organizations::MembershipDetail, store::StoreError, users::Profile,
+    clock::Timestamp, ids::OrganizationId, organizations::MembershipDetail, store_error::StoreError,
+    users::Profile,
 };
 
 /// The credential that a caller presented.

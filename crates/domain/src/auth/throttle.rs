@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chrono::TimeDelta;
 
 use super::TokenHash;
-use crate::{clock::Timestamp, ids::LoginAttemptId, store::StoreError, users::EmailAddress};
+use crate::{clock::Timestamp, ids::LoginAttemptId, store_error::StoreError, users::EmailAddress};
 
 /// The maximum numbers of failures within [`window`](ThrottleLimits::window).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

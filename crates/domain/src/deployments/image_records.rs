@@ -7,7 +7,7 @@ use crate::{
     ids::DeploymentId,
     organizations::Scope,
     quotas::Quota,
-    store::StoreError,
+    store_error::StoreError,
     value::{InvalidValue, text_value},
 };
 

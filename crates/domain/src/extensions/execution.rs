@@ -4,7 +4,8 @@ use super::Extension;
 use crate::{
     clock::Timestamp,
     ids::{ExecutionId, ExecutionStepId, ExtensionId, JobId, UserId},
-    logs::Level,
+    jobs::JobState,
+    logs::{Level, clean},
     organizations::Scope,
     secret::Sealed,
     value::named,
@@ -117,6 +118,35 @@ impl Execution {
     }
 }
 
+/// The outcome of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionEnd {
+    /// Completed, failed or cancelled.
+    pub state: ExecutionState,
+    /// The exit code of the step that failed; 0 otherwise.
+    pub exit_code: i32,
+    /// The reason of the failure; empty otherwise.
+    pub error_message: String,
+}
+
+impl ExecutionEnd {
+    /// Returns the outcome of a run whose job finished without it.
+    #[must_use]
+    pub fn after_job(job: JobState, reason: Option<&str>) -> Self {
+        let (state, error_message) = match job {
+            JobState::Cancelled => (ExecutionState::Cancelled, String::new()),
+            JobState::Failed => {
+                (ExecutionState::Failed, clean(reason.unwrap_or(JobState::WORKER_LOST).as_bytes()))
+            }
+            // A worker ends a run together with its job, and no other job supersedes a run's job.
+            JobState::Succeeded | JobState::Superseded | JobState::Queued | JobState::Running => {
+                (ExecutionState::Failed, JobState::NO_OUTCOME.to_owned())
+            }
+        };
+        Self { state, exit_code: 0, error_message }
+    }
+}
+
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionStep {
@@ -218,6 +248,20 @@ mod tests {
                 assert_eq!(from.advance(to), expected);
                 assert_eq!(S::before(to).contains(&from), expected.is_ok());
             }
+        }
+    }
+
+    #[test]
+    fn a_run_ends_as_its_job_did() {
+        for (job, reason, state, message) in [
+            (JobState::Cancelled, Some("no port"), S::Cancelled, ""),
+            (JobState::Failed, Some("no port"), S::Failed, "no port"),
+            (JobState::Failed, None, S::Failed, "the worker was lost"),
+            (JobState::Succeeded, None, S::Failed, "its job ended without an outcome"),
+            (JobState::Superseded, None, S::Failed, "its job ended without an outcome"),
+        ] {
+            let end = ExecutionEnd { state, exit_code: 0, error_message: message.to_owned() };
+            assert_eq!(ExecutionEnd::after_job(job, reason), end, "{job:?}");
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     applications::Port,
     ids::{ExecutionId, OrganizationId},
     quotas::{Quota, QuotaExceeded},
-    store::StoreError,
+    store_error::StoreError,
     value::InvalidValue,
 };
 

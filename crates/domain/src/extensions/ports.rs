@@ -10,7 +10,7 @@ use crate::{
     deployments::{Container, Output, StepError},
     ids::{ExecutionId, OrganizationId},
     secret::Secret,
-    store::StoreError,
+    store_error::StoreError,
 };
 
 /// A run, as the runner of its steps sees it.

@@ -53,6 +53,11 @@ pub struct IllegalMove {
 }
 
 impl JobState {
+    /// The reason of a failure whose worker gave none.
+    pub const WORKER_LOST: &'static str = "the worker was lost";
+    /// The reason of a failure whose job finished without an outcome for its subject.
+    pub const NO_OUTCOME: &'static str = "its job ended without an outcome";
+
     /// Every state.
     pub const ALL: [Self; 6] =
         [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled, Self::Superseded];

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    auth::Client,
     clock::Timestamp,
     ids::{EventId, OrganizationId, UserId},
     organizations::Role,
@@ -121,13 +120,8 @@ impl Event {
         self.about(member).with(Fact::By, &by.username)
     }
 
-    /// Adds the fields of a user who logged in from `client`, which was not seen before or not for long.
-    #[must_use]
-    pub fn new_device(self, user: &User, client: &Client) -> Self {
-        self.about(user).with(Fact::Address, client.address).with(Fact::UserAgent, &client.user_agent)
-    }
-
-    fn about(self, user: &User) -> Self {
+    /// Adds the fields of a user.
+    pub(super) fn about(self, user: &User) -> Self {
         self.with(Fact::User, &user.username).with(Fact::UserId, user.id).with(Fact::Email, &user.email)
     }
 }

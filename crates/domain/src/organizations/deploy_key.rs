@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     ids::OrganizationId,
     secret::{Sealed, Secret},
-    store::StoreError,
+    store_error::StoreError,
 };
 
 /// An organization's SSH key, as it is stored.

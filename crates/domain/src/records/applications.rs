@@ -6,7 +6,7 @@ use crate::{
     clock::Timestamp,
     ids::ApplicationId,
     organizations::Scope,
-    store::{Rule, StoreError, Unique},
+    store_error::{Rule, StoreError, Unique},
 };
 
 impl Records {

@@ -10,7 +10,7 @@ use crate::{
     ids::{ApplicationId, DeploymentId},
     jobs::{Job, JobState},
     logs::{Level, NewLine},
-    store::StoreError,
+    store_error::StoreError,
 };
 
 impl Records {
@@ -147,9 +147,7 @@ impl Records {
             JobState::Running => return None,
             JobState::Queued if is_live || open.status.state == DeploymentState::Queued => return None,
             JobState::Queued => return Some((open.id, DeploymentState::Queued, None)),
-            _ if is_live => DeploymentState::Deployed,
-            JobState::Cancelled | JobState::Superseded => DeploymentState::Cancelled,
-            JobState::Failed | JobState::Succeeded => DeploymentState::Failed,
+            job => DeploymentState::after_job(job, is_live),
         };
         let (level, text) = self.last_word(job, to);
         let (application_id, deployment_id) = (open.application_id, open.id);

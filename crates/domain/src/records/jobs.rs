@@ -9,7 +9,7 @@ use crate::{
         WorkerId, Write,
     },
     organizations::Scope,
-    store::StoreError,
+    store_error::StoreError,
 };
 
 /// A job with its lease.

@@ -31,7 +31,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 pub(super) use self::{
-    announcements::{announce, is_told},
+    announcements::{announce, has_channel},
     writes::{apply, leave},
 };
 use self::{

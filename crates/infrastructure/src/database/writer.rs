@@ -19,7 +19,7 @@ use std::{
 };
 
 use diesel::connection::{SimpleConnection as _, TransactionManager as _};
-use launchway_domain::store::StoreError;
+use launchway_domain::{error_chain::ErrorChain, store::StoreError};
 use tokio::{
     sync::{Semaphore, oneshot},
     task, time,
@@ -199,7 +199,7 @@ impl Worker {
                 } else {
                     error
                 };
-                tracing::error!(error = %chain(&error), changes = batch.len(), "transaction failed");
+                tracing::error!(error = %ErrorChain(&error), changes = batch.len(), "transaction failed");
                 let reason = Arc::new(error);
                 for job in batch {
                     job.answer(Err(Arc::clone(&reason)));
@@ -251,7 +251,7 @@ impl Worker {
         let Ok(connection) = self.connection() else { return };
         match identities::stored_epoch(connection) {
             Ok(epoch) => self.publish(epoch),
-            Err(error) => tracing::warn!(error = %chain(&error), "identity epoch read failed"),
+            Err(error) => tracing::warn!(error = %ErrorChain(&error), "identity epoch read failed"),
         }
     }
 
@@ -281,12 +281,4 @@ impl Worker {
             Err(error) => tracing::warn!(%error, "write-ahead log checkpoint failed"),
         }
     }
-}
-
-/// Returns an error with its causes, for a log that shows one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source())
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
 }

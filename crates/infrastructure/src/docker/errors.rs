@@ -1,7 +1,7 @@
 //! Classifies the errors of docker: an error of the engine, of the request, or about something that is
 //! gone.
 
-use launchway_domain::deployments::StepError;
+use launchway_domain::{deployments::StepError, error_chain::ErrorChain};
 
 use crate::process::ProcessError;
 
@@ -156,7 +156,7 @@ impl EngineError {
         let unavailable =
             |why: &str| StepError::Unavailable(format!("the Docker engine does not answer: {why}"));
         let text = match self {
-            Self::Client(error) => return StepError::Retryable(told_whole(&error)),
+            Self::Client(error) => return StepError::Retryable(ErrorChain(&error).to_string()),
             Self::Unavailable(why) => return unavailable(&why),
             Self::Message(text) => last_line(&text),
         };
@@ -172,17 +172,6 @@ impl EngineError {
 /// Returns whether a network does not exist, in the words of newer clients.
 fn is_missing_network(line: &str) -> bool {
     line.split_once("network ").is_some_and(|(_, rest)| rest.trim_end().ends_with(" not found"))
-}
-
-/// Returns an error with all its sources.
-fn told_whole(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(behind) = source {
-        text = format!("{text}: {behind}");
-        source = behind.source();
-    }
-    text
 }
 
 fn meaning(text: &str) -> Meaning {

@@ -43,8 +43,11 @@ fn at_most(applications: u64) -> Quotas {
 /// Creates an application as the use case does: with the guard.
 async fn create(db: &Database, resident: &Resident, name: &str, quotas: Quotas) -> Result<(), StoreError> {
     let application = an_application_of(resident).named(name).build();
-    let mut writes: Vec<Write> =
-        quotas.require(resident.scope(), Resource::Applications, 1, at(0)).into_iter().collect();
+    let mut writes: Vec<Write> = quotas
+        .require(resident.scope(), Resource::Applications, 1, at(0))
+        .into_iter()
+        .map(Into::into)
+        .collect();
     writes.push(applications::Write::Insert(Box::new(application)).into());
     db.commit(audited(writes)).await
 }
@@ -107,7 +110,7 @@ async fn of_many_at_the_last_place_one_gets_it(fresh: &Fresh) {
             let application = an_application_of(&ada).named(&format!("web-{round}-{caller}")).build();
             let require = at_most(round).require(ada.scope(), Resource::Applications, 1, at(0));
             tasks.spawn(async move {
-                let mut writes: Vec<Write> = require.into_iter().collect();
+                let mut writes: Vec<Write> = require.into_iter().map(Into::into).collect();
                 writes.push(applications::Write::Insert(Box::new(application)).into());
                 db.commit(audited(writes)).await
             });
@@ -126,8 +129,11 @@ async fn forks_are_limited(db: Database) {
     let fork = async |key: &str| {
         let fork = an_extension().keyed(key).forked_by(&ada.organization).build();
         let fork = Extension { id: id(), ..fork };
-        let mut writes: Vec<Write> =
-            quotas.require(ada.scope(), Resource::ExtensionForks, 1, at(0)).into_iter().collect();
+        let mut writes: Vec<Write> = quotas
+            .require(ada.scope(), Resource::ExtensionForks, 1, at(0))
+            .into_iter()
+            .map(Into::into)
+            .collect();
         writes.push(extensions::Write::Fork(Box::new(fork)).into());
         db.commit(audited(writes)).await
     };

@@ -140,9 +140,7 @@ async fn there_is_one_server() {
     let mut ports = permitting();
     ports.expect_failing_commit(StoreError::Taken(Unique::SmtpConfig));
 
-    let reason = "a mail server is configured already: change it by `PUT /api/v1/notification/smtp`, or delete it \
-                  first";
-    assert_refused(create(ports, new()).await, Error::Conflict(reason.to_owned()));
+    assert_refused(create(ports, new()).await, Error::MailServerConfigured);
 }
 
 #[tokio::test]

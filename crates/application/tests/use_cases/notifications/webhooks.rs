@@ -111,9 +111,8 @@ async fn there_is_one_place_of_each_kind() {
     let mut ports = permitting();
     ports.expect_failing_commit(StoreError::Taken(Unique::WebhookConfig));
 
-    let reason = "a webhook of type discord is configured already: change it by `PUT /api/v1/notification/webhook`, or \
-                  delete it first";
-    assert_refused(create(ports, WebhookKind::Discord).await, Error::Conflict(reason.to_owned()));
+    let conflict = Error::WebhookConfigured(WebhookKind::Discord);
+    assert_refused(create(ports, WebhookKind::Discord).await, conflict);
 }
 
 #[tokio::test]

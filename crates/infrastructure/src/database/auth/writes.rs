@@ -10,7 +10,7 @@ use launchway_domain::{
     store::{Rule, StoreError},
 };
 
-use super::{devices::announce_new_device, rows::stored_hash, second_factor};
+use super::{devices::announce_login, rows::stored_hash, second_factor};
 use crate::database::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -35,7 +35,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
         }
         Write::OpenSession(session) => {
             forget_sessions(connection, session.user_id, session.created_at - KEPT)?;
-            announce_new_device(connection, session)?;
+            announce_login(connection, session)?;
             open_session(connection, session)
         }
         Write::ExtendSession { id, at, expires_at } => guarded(

@@ -3,11 +3,10 @@
 use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
-    deployments::DeploymentState,
+    deployments::{DeploymentState, EndCause},
     ids::{DeploymentId, Ids as _},
     jobs::JobState,
-    logs::clean,
-    notifications::{Event, EventKind, Fact},
+    notifications::{EndedDeployment, EventKind},
 };
 
 use crate::{
@@ -16,21 +15,25 @@ use crate::{
         columns::{DbId, DbTs},
         connection::AnyConnection,
         error::QueryError,
-        notifications::{announce, is_told},
+        notifications::{announce, has_channel},
         schema::{applications, deployments, jobs, organizations},
     },
 };
 
 diesel::alias!(deployments as replacements: Replacements);
 
-/// Emits an event for each of the deployments that is in a final state. The caller moves them there once,
-/// so that there is one event each.
+/// Stores the event of each of the deployments, which have just entered their state.
 pub(super) fn announce_ends(
     connection: &mut AnyConnection,
-    ids: Vec<DbId>,
+    entered: impl IntoIterator<Item = (DeploymentId, DeploymentState)>,
     at: Timestamp,
 ) -> Result<(), QueryError> {
-    let rows: Vec<(EndRow, Cause)> = deployments::table
+    let ended = entered.into_iter().filter(|(_, state)| EventKind::of_deployment(*state).is_some());
+    let ids: Vec<DbId> = ended.map(|(id, _)| id.into()).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<(EndRow, CauseRow)> = deployments::table
         .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
         .inner_join(organizations::table.on(organizations::id.eq(deployments::organization_id)))
         .left_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
@@ -38,7 +41,7 @@ pub(super) fn announce_ends(
             replacements.on(jobs::superseded_by.eq(replacements.field(deployments::job_id).nullable())),
         )
         .filter(deployments::id.eq_any(ids))
-        .filter(is_told!(deployments::organization_id))
+        .filter(has_channel!(deployments::organization_id))
         .order((deployments::created_at.asc(), deployments::id.asc()))
         .select((
             EndRow::as_select(),
@@ -46,48 +49,16 @@ pub(super) fn announce_ends(
         ))
         .load(connection)?;
     for (row, cause) in rows {
-        let state = DeploymentState::try_from(row.status.clone()).map_err(QueryError::unreadable)?;
-        let kind = match state {
-            DeploymentState::Deployed => EventKind::DeploymentSucceeded,
-            DeploymentState::Failed => EventKind::DeploymentFailed,
-            DeploymentState::Cancelled => EventKind::DeploymentCancelled,
-            DeploymentState::Queued
-            | DeploymentState::Cloning
-            | DeploymentState::Building
-            | DeploymentState::Deploying => continue,
-        };
-        let (job, reason, replaced_by) = cause;
-        let job = job.map(JobState::try_from).transpose().map_err(QueryError::unreadable)?;
-        let why = why_ended(state, job, reason.as_deref(), replaced_by.map(DeploymentId::from));
-        announce(connection, &row.event(kind, at).with(Fact::Reason, why))?;
+        if let Some(event) = row.ended(cause)?.event(TimeOrderedIds.next().into(), at) {
+            announce(connection, &event)?;
+        }
     }
     Ok(())
 }
 
-/// Returns the reason of a deployment's end, derived from its job; empty if there is none to give.
-pub(super) fn why_ended(
-    state: DeploymentState,
-    job: Option<JobState>,
-    reason: Option<&str>,
-    replaced_by: Option<DeploymentId>,
-) -> String {
-    match (state, job) {
-        (DeploymentState::Cancelled, Some(JobState::Superseded)) => {
-            let by = replaced_by.map_or("a newer one".to_owned(), |id| format!("deployment {id}"));
-            format!("replaced by {by}")
-        }
-        (DeploymentState::Failed, Some(JobState::Succeeded)) => "its job ended without an outcome".to_owned(),
-        (DeploymentState::Failed, Some(JobState::Failed)) => {
-            clean(reason.unwrap_or("the worker was lost").as_bytes())
-        }
-        (DeploymentState::Failed, _) => clean(reason.unwrap_or_default().as_bytes()),
-        _ => String::new(),
-    }
-}
-
 /// The job's view of a deployment: its state, the reason why its last attempt failed, and the deployment
 /// whose job superseded it.
-type Cause = (Option<String>, Option<String>, Option<DbId>);
+type CauseRow = (Option<String>, Option<String>, Option<DbId>);
 
 /// The data of a finished deployment.
 #[derive(Queryable, Selectable)]
@@ -118,20 +89,24 @@ struct ApplicationColumns {
 }
 
 impl EndRow {
-    fn event(self, kind: EventKind, at: Timestamp) -> Event {
+    fn ended(self, (job, reason, replaced_by): CauseRow) -> Result<EndedDeployment, QueryError> {
         let Self { application, .. } = self;
-        let seconds = (at - self.created_at.0).as_seconds_f64();
-        Event::new(TimeOrderedIds.next().into(), self.organization_id.into(), kind, at)
-            .with(Fact::Organization, self.organization)
-            .with(Fact::Application, application.name)
-            .with(Fact::ApplicationId, self.application_id.0)
-            .with(Fact::Environment, application.environment)
-            .with(Fact::Host, application.domain.unwrap_or(application.automatic_host))
-            .with(Fact::DeploymentId, self.id.0)
-            .with(Fact::RollbackTo, self.rollback_to.map(|id| id.0.to_string()).unwrap_or_default())
-            .with(Fact::Branch, application.branch.unwrap_or_default())
-            .with(Fact::Commit, self.commit_hash.unwrap_or_default())
-            .with(Fact::RequestedBy, self.requested_by)
-            .with(Fact::Seconds, format!("{seconds:.1}"))
+        let job = job.map(JobState::try_from).transpose().map_err(QueryError::unreadable)?;
+        Ok(EndedDeployment {
+            id: self.id.into(),
+            organization_id: self.organization_id.into(),
+            organization: self.organization,
+            application_id: self.application_id.into(),
+            application: application.name,
+            environment: application.environment,
+            host: application.domain.unwrap_or(application.automatic_host),
+            rollback_to: self.rollback_to.map(Into::into),
+            branch: application.branch,
+            commit: self.commit_hash,
+            requested_by: self.requested_by,
+            created_at: self.created_at.into(),
+            state: DeploymentState::try_from(self.status).map_err(QueryError::unreadable)?,
+            cause: EndCause { job, reason, replaced_by: replaced_by.map(Into::into) },
+        })
     }
 }

@@ -5,17 +5,14 @@ use std::collections::BTreeSet;
 use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
 use launchway_domain::{
     clock::Timestamp,
-    deployments::DeploymentState,
+    deployments::{DeploymentState, EndCause},
     ids::{ApplicationId, DeploymentId},
     jobs::JobState,
     logs::{Level, NewLine},
 };
 use uuid::Uuid;
 
-use super::{
-    announcements::{announce_ends, why_ended},
-    rows::is_open,
-};
+use super::{announcements::announce_ends, rows::is_open};
 use crate::database::{
     applications::follow,
     columns::{DbId, DbTs},
@@ -60,32 +57,21 @@ pub(super) fn follow_jobs(
     append(connection, &lines)?;
     let moved: Vec<_> = strays.iter().map(|stray| (stray.application_id, stray.moves_to())).collect();
     follow(connection, &moved, at)?;
-    let over = strays.iter().filter(|stray| stray.moves_to().is_over());
-    let over: Vec<DbId> = over.map(|stray| DbId::from(stray.id)).collect();
-    if over.is_empty() { Ok(()) } else { announce_ends(connection, over, at) }
+    announce_ends(connection, strays.iter().map(|stray| (stray.id, stray.moves_to())), at)
 }
 
 /// A deployment whose state does not match its job's.
 struct Stray {
     id: DeploymentId,
     application_id: ApplicationId,
-    /// True if its version is live: then it only goes forward, whatever the end of its job.
     is_live: bool,
     job: JobState,
-    /// The reason why the last attempt of the job failed.
-    reason: Option<String>,
-    /// The deployment whose job superseded this one's.
-    replaced_by: Option<DeploymentId>,
+    cause: EndCause,
 }
 
 impl Stray {
     fn moves_to(&self) -> DeploymentState {
-        match self.job {
-            _ if self.is_live => DeploymentState::Deployed,
-            JobState::Queued | JobState::Running => DeploymentState::Queued,
-            JobState::Cancelled | JobState::Superseded => DeploymentState::Cancelled,
-            JobState::Failed | JobState::Succeeded => DeploymentState::Failed,
-        }
+        DeploymentState::after_job(self.job, self.is_live)
     }
 
     /// Returns the log line about it.
@@ -97,7 +83,7 @@ impl Stray {
             DeploymentState::Failed => (Level::Error, "Failed"),
             _ => return None,
         };
-        let why = why_ended(to, Some(self.job), self.reason.as_deref(), self.replaced_by);
+        let why = self.cause.describe(to);
         let text = if why.is_empty() { end.to_owned() } else { format!("{end}: {why}") };
         let (application_id, deployment_id) = (self.application_id, self.id);
         Some(NewLine { application_id, deployment_id, level, text, at })
@@ -139,14 +125,10 @@ fn held_strays(
         ))
         .load(connection)?;
     let stray = |(id, application_id, live, job, reason, replaced_by): StrayRow| {
-        Ok(Stray {
-            id: id.into(),
-            application_id: application_id.into(),
-            is_live: live == Some(id),
-            job: JobState::try_from(job).map_err(QueryError::unreadable)?,
-            reason,
-            replaced_by: replaced_by.map(DeploymentId::from),
-        })
+        let job = JobState::try_from(job).map_err(QueryError::unreadable)?;
+        let cause = EndCause { job: Some(job), reason, replaced_by: replaced_by.map(DeploymentId::from) };
+        let is_live = live == Some(id);
+        Ok(Stray { id: id.into(), application_id: application_id.into(), is_live, job, cause })
     };
     rows.into_iter().map(stray).collect()
 }

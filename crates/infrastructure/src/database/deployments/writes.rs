@@ -133,7 +133,7 @@ fn advance(
     )?;
     let Some(to) = progress.state else { return Ok(()) };
     follow(connection, &[(application, to)], at)?;
-    if to.is_over() { announce_ends(connection, vec![id.into()], at) } else { Ok(()) }
+    announce_ends(connection, [(id, to)], at)
 }
 
 fn go_live(connection: &mut AnyConnection, id: DeploymentId, at: Timestamp) -> Result<(), QueryError> {

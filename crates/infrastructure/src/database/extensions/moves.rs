@@ -10,7 +10,6 @@ use launchway_domain::{
     extensions::{ExecutionEnd, ExecutionState},
     ids::ExecutionId,
     jobs::JobState,
-    logs::clean,
     store::StoreError,
 };
 
@@ -108,7 +107,7 @@ pub(super) fn finish(
             .execute(connection)?,
     )?;
     end_steps(connection, &[id.into()], (end.state, end.exit_code), at)?;
-    announce_ends(connection, vec![id.into()], at)
+    announce_ends(connection, end.state, vec![id.into()], at)
 }
 
 /// Rejects a state that is not final.
@@ -149,8 +148,8 @@ fn end_steps(
 pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Result<(), QueryError> {
     let mut by_end: BTreeMap<(&'static str, String), (ExecutionState, Vec<DbId>)> = BTreeMap::new();
     for (id, job, reason) in strays(connection)? {
-        let (state, message) = end_of(job, reason);
-        by_end.entry((state.as_str(), message)).or_insert((state, Vec::new())).1.push(id);
+        let ExecutionEnd { state, error_message, .. } = ExecutionEnd::after_job(job, reason.as_deref());
+        by_end.entry((state.as_str(), error_message)).or_insert((state, Vec::new())).1.push(id);
     }
     for ((_, message), (state, ids)) in by_end {
         diesel::update(extension_executions::table)
@@ -162,7 +161,7 @@ pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Resu
             ))
             .execute(connection)?;
         end_steps(connection, &ids, (state, 0), at)?;
-        announce_ends(connection, ids, at)?;
+        announce_ends(connection, state, ids, at)?;
     }
     Ok(())
 }
@@ -199,19 +198,4 @@ fn held_open(connection: &mut AnyConnection, ids: Vec<DbId>) -> Result<Vec<DbId>
         AnyConnection::Sqlite(sqlite) => open.load(sqlite)?,
         AnyConnection::Postgres(postgres) => open.for_no_key_update().load(postgres)?,
     })
-}
-
-/// Returns the outcome of a run for the outcome of its job.
-fn end_of(job: JobState, reason: Option<String>) -> (ExecutionState, String) {
-    match job {
-        JobState::Cancelled => (ExecutionState::Cancelled, String::new()),
-        JobState::Failed => {
-            let reason = reason.as_deref().unwrap_or("the worker was lost");
-            (ExecutionState::Failed, clean(reason.as_bytes()))
-        }
-        // A worker ends a run together with its job, and no other job supersedes a run's job.
-        JobState::Succeeded | JobState::Superseded | JobState::Queued | JobState::Running => {
-            (ExecutionState::Failed, "its job ended without an outcome".to_owned())
-        }
-    }
 }

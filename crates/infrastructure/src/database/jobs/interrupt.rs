@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
-    jobs::{Event, HORIZON, Job, Lease, Rescued},
+    jobs::{Event, HORIZON, Job, JobState, Lease, Rescued},
     store::StoreError,
 };
 
@@ -48,7 +48,7 @@ impl Interruption {
 
     /// The worker's lease expired.
     fn lost(at: Timestamp) -> Self {
-        Self { reason: "the worker was lost".to_owned(), counts: true, at, run_at: at }
+        Self { reason: JobState::WORKER_LOST.to_owned(), counts: true, at, run_at: at }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Emits events.
+//! Stores events and their deliveries.
 //!
-//! **Invariant:** the end of a deployment or of a run, and a login from a new device, emit their event in
-//! the transaction that makes them true. An organization without an active channel costs one query.
+//! **Invariant:** the event of the end of a deployment or of a run, or of a login from a new device, is
+//! stored in the transaction that makes it true. An organization without an active channel costs one query.
 
 use diesel::prelude::*;
 use launchway_domain::{
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// It is part of the query that collects the data of an event, so that an organization without a channel
 /// costs only two index lookups.
-macro_rules! is_told {
+macro_rules! has_channel {
     ($organization:expr) => {
         diesel::dsl::exists(
             $crate::database::schema::webhook_configs::table
@@ -38,7 +38,7 @@ macro_rules! is_told {
         ))
     };
 }
-pub(in crate::database) use is_told;
+pub(in crate::database) use has_channel;
 
 /// Inserts a delivery for every active channel of the organization. Without one nothing is written.
 pub(in crate::database) fn announce(connection: &mut AnyConnection, event: &Event) -> Result<(), QueryError> {
