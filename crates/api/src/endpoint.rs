@@ -187,13 +187,13 @@ impl Endpoint {
 
     /// Returns the operation object of the OpenAPI document, and adds the schemas that it refers to.
     pub(crate) fn document(&self, schemas: &mut Schemas) -> Value {
-        let description = match self.access() {
-            Access::Permission(permission) => {
-                format!("{}\n\nRequires the permission `{}`.", self.about, permission.as_str())
-            }
-            Access::Session => format!("{}\n\nRequires a session: API tokens are refused.", self.about),
-            Access::Public | Access::Token => self.about.to_owned(),
+        let access = match self.access() {
+            Access::Public => "Requires no token.".to_owned(),
+            Access::Token => "Requires a token.".to_owned(),
+            Access::Session => "Requires a session: API tokens are refused.".to_owned(),
+            Access::Permission(permission) => format!("Requires the permission `{}`.", permission.as_str()),
         };
+        let description = format!("{}\n\n{access}", self.about);
         let mut operation = json!({
             "operationId": self.id,
             "tags": [self.tag],

@@ -39,12 +39,12 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         Endpoint::post("/api/v1/user/invitations/{id}/accept", "accept_invitation", accept_invitation)
             .summary("Accept invitation")
             .about(
-                "The caller is a member of the organization from then on. Needs a session, not an API token.",
+                "The caller is a member of the organization from then on.",
             )
             .fails(&[Code::InvalidCredentials, Code::NotFound, Code::Conflict, Code::RateLimited]),
         Endpoint::post("/api/v1/user/invitations/{id}/decline", "decline_invitation", decline_invitation)
             .summary("Decline invitation")
-            .about("Needs a session, not an API token.")
+            
             .fails(&[Code::NotFound, Code::Conflict]),
     ]
 }

@@ -14,6 +14,7 @@ use actix_web::{
     web::Data,
 };
 use futures_util::FutureExt;
+use launchway_domain::error_chain::ErrorChain;
 use tracing::Instrument;
 
 use crate::{
@@ -74,9 +75,9 @@ pub async fn middleware<B: MessageBody + 'static>(
     if let Some(cause) = cause_of(&response) {
         span.in_scope(|| {
             if status == 503 {
-                tracing::warn!(status, cause = chain(cause), "request failed temporarily");
+                tracing::warn!(status, cause = %ErrorChain(cause), "request failed temporarily");
             } else {
-                tracing::error!(status, cause = chain(cause), "request failed");
+                tracing::error!(status, cause = %ErrorChain(cause), "request failed");
             }
         });
     }
@@ -147,17 +148,6 @@ fn is_own_origin(origin: &HeaderValue, headers: &HeaderMap, public: Option<&str>
 
 fn cause_of<B>(response: &ServiceResponse<B>) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
     response.response().error()?.as_error::<ApiError>()?.cause()
-}
-
-/// Formats an error and its sources in one line, so that every log format shows it whole.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

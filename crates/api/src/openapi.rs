@@ -48,6 +48,7 @@ pub fn document() -> Value {
             "title": "Launchway",
             "description": "Deploys applications from a git repository.",
             "version": env!("CARGO_PKG_VERSION"),
+            "contact": {"name": "Launchway"},
             "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This server"}],

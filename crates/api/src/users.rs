@@ -25,7 +25,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         Endpoint::patch("/api/v1/user/name", "rename", rename).summary("Change the caller's name"),
         Endpoint::patch("/api/v1/user/password", "change_password", change_password)
             .summary("Change the caller's password")
-            .about("Ends the caller's other sessions. Needs a session, not an API token.")
+            .about("Ends the caller's other sessions.")
             .fails(&[Code::InvalidCredentials, Code::RateLimited, Code::Conflict]),
         Endpoint::get("/api/v1/user/organizations", "user_organizations", user_organizations)
             .summary("List the caller's memberships"),

@@ -24,7 +24,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .summary("List the caller's API tokens in this organization"),
         Endpoint::post("/api/v1/auth/tokens", "issue_token", issue_token)
             .summary("Create an API token")
-            .about("It works in this organization only. Needs a session, not an API token.")
+            .about("It works in this organization only.")
             .fails(&[Code::Conflict]),
         Endpoint::delete("/api/v1/auth/tokens/{id}", "revoke_token", revoke_token)
             .summary("Revoke an API token")

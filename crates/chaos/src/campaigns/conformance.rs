@@ -1,9 +1,13 @@
 //! The API is compared with the OpenAPI document that it serves.
 
+mod lint;
 mod real;
 mod tool;
 
+use std::process::Command;
+
 use launchway_testkit::{client::Client, external::Receiver};
+use serde_json::Value;
 
 use self::{
     real::Installation,
@@ -23,8 +27,9 @@ values that do not, with a real token. Hooks put real ids and values in the plac
 and lines of a log, members, tokens, extensions and runs, channels, and messages that came to nothing; of what an operation \
 ends there are a dozen. Never ended are the session, the organization and the account that it works with. Every answer has \
 to be below 500, with a documented status, media type, headers and form. For the control, a proxy stands between: it \
-changes the name of one field of one operation's answers, and answers another operation with 500. Both databases; the short \
-form is on SQLite, and needs `schemathesis` or `pip` like the long one, so that no test runs it.";
+changes the name of one field of one operation's answers, and answers another operation with 500. Redocly and Spectral lint \
+the document, with their recommended rules; the control is the document without its summaries. Both databases; the short \
+form is on SQLite, and needs `schemathesis` or `pip`, and `npm`, like the long one, so that no test runs it.";
 
 /// The operations that the proxy of the control falsifies.
 const RENAMED: &str = "/api/v1/user/settings";
@@ -35,11 +40,38 @@ pub(crate) fn run(options: &Options) -> Section {
     let folder = tempfile::tempdir().unwrap();
     let tool = Tool::find(folder.path());
     compare(&mut section, options, &tool, None);
+    let document = printed_document(options);
+    section.never("problems of the document that Redocly finds", lint::redocly(&document, folder.path()));
+    section.never("problems of the document that Spectral finds", lint::spectral(&document, folder.path()));
+    let spoiled = without_summaries(document);
+    section.control("operations without a summary, found by Redocly", lint::redocly(&spoiled, folder.path()));
+    section.control(
+        "operations without a description, found by Spectral",
+        lint::spectral(&spoiled, folder.path()),
+    );
     if options.is_long {
         let cluster = Cluster::start();
         compare(&mut section, options, &tool, Some(cluster.url()));
     }
     section
+}
+
+/// Returns the output of `launchway openapi`.
+fn printed_document(options: &Options) -> Value {
+    let output = Command::new(&options.server).arg("openapi").env_clear().output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Returns the document without the texts of its operations.
+fn without_summaries(mut document: Value) -> Value {
+    for item in document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut()) {
+        for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()) {
+            for key in ["summary", "description"] {
+                operation.as_object_mut().map(|operation| operation.remove(key));
+            }
+        }
+    }
+    document
 }
 
 fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Option<String>) {
