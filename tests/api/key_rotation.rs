@@ -47,6 +47,7 @@ impl Secrets {
         let id = once.post(DEPLOY, &wish).success()["id"].as_str().unwrap().to_owned();
         let hook = json!({"type": "generic", "webhook_url": "https://hooks.example.com/canary"});
         admin.post("/api/v1/notification/webhook", &hook).success();
+        admin.post("/api/v1/notification/webhook/generic/secret", &json!({})).success();
         let mail = json!({
             "host": "smtp.example.com", "username": "launchway", "password": "canary in a letter",
             "from_email": "launchway@example.com",

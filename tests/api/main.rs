@@ -49,6 +49,7 @@ mod organizations;
 mod origins;
 mod passwords;
 mod quotas;
+mod reference_page;
 mod registration;
 mod request_ids;
 mod secrets;

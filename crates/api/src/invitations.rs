@@ -38,13 +38,10 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .about("Those that can still be accepted, newest first."),
         Endpoint::post("/api/v1/user/invitations/{id}/accept", "accept_invitation", accept_invitation)
             .summary("Accept invitation")
-            .about(
-                "The caller is a member of the organization from then on.",
-            )
+            .about("The caller is a member of the organization from then on.")
             .fails(&[Code::InvalidCredentials, Code::NotFound, Code::Conflict, Code::RateLimited]),
         Endpoint::post("/api/v1/user/invitations/{id}/decline", "decline_invitation", decline_invitation)
             .summary("Decline invitation")
-            
             .fails(&[Code::NotFound, Code::Conflict]),
     ]
 }

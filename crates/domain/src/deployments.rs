@@ -6,6 +6,7 @@ mod end;
 mod image_records;
 mod ports;
 mod state;
+mod step_error;
 
 use std::net::IpAddr;
 
@@ -31,9 +32,10 @@ pub use self::{
     ports::{
         BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, DiscoveredObject,
         DiscoveredResource, EngineInventory, Exit, GitSource, HealthProbe, ImageBuilder, Output, Owner,
-        PrintedLine, ProbeTarget, SiteStore, SourceFetcher, StepError,
+        PrintedLine, ProbeTarget, SiteStore, SourceFetcher,
     },
     state::{DeploymentState, IllegalMove},
+    step_error::StepError,
 };
 use crate::{
     applications::{Application, ApplicationSummary},

@@ -2,6 +2,7 @@
 -- The public code hosts ignore the case of owners and repositories, so their repositories are stored in lower case.
 -- The twin in ../../sqlite has the same tables, columns and names of constraints and indexes.
 
+DROP INDEX webhook_deliveries_application_id_delivery_id_key;
 DROP INDEX webhook_deliveries_taken_at_idx;
 ALTER TABLE webhook_deliveries RENAME TO webhook_deliveries_by_body;
 ALTER TABLE webhook_deliveries_by_body RENAME CONSTRAINT webhook_deliveries_pkey TO webhook_deliveries_by_body_pkey;

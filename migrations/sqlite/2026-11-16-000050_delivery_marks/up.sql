@@ -13,6 +13,7 @@ CREATE TABLE webhook_deliveries_by_mark (
 INSERT INTO webhook_deliveries_by_mark (application_id, mark, taken_at)
     SELECT application_id, coalesce('id:' || delivery_id, 'body:' || lower(hex(body_hash))), taken_at
     FROM webhook_deliveries;
+DROP INDEX webhook_deliveries_application_id_delivery_id_key;
 DROP TABLE webhook_deliveries;
 ALTER TABLE webhook_deliveries_by_mark RENAME TO webhook_deliveries;
 CREATE INDEX webhook_deliveries_taken_at_idx ON webhook_deliveries (taken_at);

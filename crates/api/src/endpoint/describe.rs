@@ -1,4 +1,4 @@
-//! What the types of a handler say about its endpoint.
+//! The description of an endpoint by the types of its handler.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,7 +19,8 @@ pub(super) fn repositories(payload: &[u8]) -> Vec<RepositoryKey> {
 pub(super) fn changes(delivery: &Delivery) -> Option<Vec<Change>> {
     let (host, payload) = (delivery.host(), delivery.payload());
     let is_push = match host.names_event_in_payload(delivery.event()) {
-        true => serde_json::from_slice(&payload).is_ok_and(|Named { event_name }| host.is_push(&event_name)),
+        true => serde_json::from_slice(&payload)
+            .is_ok_and(|Named { event_name }| matches!(event_name.as_str(), "push" | "tag_push")),
         false => host.is_push(delivery.event()),
     };
     if !is_push {

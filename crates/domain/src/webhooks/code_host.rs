@@ -64,7 +64,7 @@ impl CodeHost {
     pub fn is_push(self, event: &str) -> bool {
         match self {
             Self::GitHub | Self::Gitea | Self::Forgejo => event == "push",
-            Self::GitLab => matches!(event, "Push Hook" | "Tag Push Hook" | "push" | "tag_push"),
+            Self::GitLab => matches!(event, "Push Hook" | "Tag Push Hook"),
             Self::Bitbucket => event == "repo:push",
         }
     }

@@ -165,6 +165,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-16-000010_invitations/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-16-000030_extension_ports/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-16-000040_deployment_images/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-16-000050_delivery_marks/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -179,6 +180,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-16-000010_invitations/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-16-000030_extension_ports/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-16-000040_deployment_images/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-16-000050_delivery_marks/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

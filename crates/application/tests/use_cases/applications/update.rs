@@ -160,7 +160,6 @@ async fn values_that_were_replaced_are_remembered_until_they_are_back() {
         (r#"{"PASSWORD":"first"}"#, "second", r#"[{"PASSWORD":"second"},["first"]]"#),
         (r#"[{"PASSWORD":"second"},["first"]]"#, "third", r#"[{"PASSWORD":"third"},["second","first"]]"#),
         (r#"[{"PASSWORD":"second"},["first"]]"#, "first", r#"[{"PASSWORD":"first"},["second"]]"#),
-        (r#"{"PASSWORD":"first"}"#, "first", r#"{"PASSWORD":"first"}"#),
     ] {
         let mut ports = MockedPorts::with_a_box();
         expect_application(&mut ports, id(), Some(web().with_secrets(secrets(id(), TOKEN, before)).build()));

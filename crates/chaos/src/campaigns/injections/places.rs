@@ -26,9 +26,9 @@ pub(crate) enum Place {
 pub(crate) fn places(document: &Value, operation: &Operation) -> Vec<Place> {
     let fields = fields(document, body_schema(operation));
     let in_body = fields.into_iter().filter_map(|(name, schema)| match resolved(document, &schema) {
-        schema if is(&schema, "string") => Some(Place::Field(name)),
         schema if is(&schema, "array") => Some(Place::Item(name)),
         schema if is(&schema, "object") => Some(Place::Entry(name)),
+        schema if is(&schema, "string") => Some(Place::Field(name)),
         _ => None,
     });
     let named = |place: &str, make: fn(String) -> Place| {
@@ -153,7 +153,8 @@ impl World<'_> {
             "webhook_url" => json!("https://hooks.example.com/services/T0/B0/x"),
             _ => {
                 let schema = resolved(document, schema);
-                match &schema["example"] {
+                let given = [&schema["examples"][0], &schema["enum"][0]];
+                match given.into_iter().find(|given| !given.is_null()).unwrap_or(&Value::Null) {
                     Value::Null if is(&schema, "string") => json!("text"),
                     Value::Null if is(&schema, "integer") => json!(8080),
                     Value::Null if is(&schema, "boolean") => json!(false),
