@@ -29,7 +29,7 @@ impl Browser {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("`chromedriver` of chromium-driver can be started");
+            .unwrap_or_else(|error| panic!("`chromedriver` of chromium-driver cannot be started: {error}"));
         let client = Client::new(&format!("http://127.0.0.1:{port}"));
         until("the driver of the browser", || client.try_send("GET", "/status", None).ok());
         let arguments = json!([

@@ -165,11 +165,10 @@ fn a_rejected_delivery_is_logged_with_its_repository(server: TestServer) {
     let (host, ..) = &everyone[0];
     let answer = host.push("main", "A change").send(&server.client(), "not the secret");
     answer.failure(401, "invalid_signature");
-    until("the line about the rejected delivery", || {
-        let log = server.log();
-        let line = log.lines().find(|line| line.contains("webhook rejected"))?.to_owned();
-        Some(assert!(line.contains("engine") && line.contains("GitHub"), "{line}"))
+    let line = until("the line about the rejected delivery", || {
+        server.log().lines().find(|line| line.contains("webhook rejected")).map(str::to_owned)
     });
+    assert!(line.contains("engine") && line.contains("GitHub"), "{line}");
 }
 
 fn a_form_is_read_like_json(server: TestServer) {
