@@ -24,8 +24,17 @@ pub(super) fn array(text: &str) -> Array {
         // Some versions of the engine ignore the text behind an array.
         Some(Value::Texts(texts)) if scanner.rest.trim().is_empty() => Array::Texts(texts),
         Some(_) => Array::Ambiguous,
+        None if is_json_with_spaces(text) => Array::Ambiguous,
         None => Array::NotJson,
     }
+}
+
+/// Returns whether a text is JSON once its words are written with spaces between them: a tab is not allowed
+/// in a text of JSON, and a space is.
+fn is_json_with_spaces(text: &str) -> bool {
+    let is_space = |c: char| c.is_control() || c.is_whitespace();
+    let spaced: String = text.chars().map(|c| if is_space(c) { ' ' } else { c }).collect();
+    spaced != text && Scanner { rest: &spaced }.value(0).is_some()
 }
 
 /// Writes the JSON form, without a character that could separate words.

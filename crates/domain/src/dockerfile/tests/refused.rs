@@ -134,6 +134,9 @@ fn unknown_and_ambiguous_text_is_refused_with_its_line() {
         ("FROM web\nRUN echo \\\\\nFROM 8db98c", 2, "the instruction ends with an escaped `\\`"),
         ("FROM web\nENV a=b\\ \\", 2, "the instruction ends with an escaped `\\`"),
         ("FROM web\nRUN [ \"$A\" ] && x", 2, "`[ \"$A\" ] && x` begins with a JSON array"),
+        // Words are written with spaces between them, with which these would be arrays.
+        ("FROM web\nADD [\"a\tb\", \"c\"]", 2, "`[\"ab\", \"c\"]` begins with a JSON array"),
+        ("FROM web\nADD [\"--x\t=y\", \"b\"]f-%", 2, "`[\"--x=y\", \"b\"]f-%` begins with a JSON array"),
         ("FROM web\nCMD [1, null]", 2, "`[1, null]` begins with a JSON array"),
         ("FROM web\nCOPY [\"a\"] /x", 2, "`[\"a\"] /x` begins with a JSON array"),
         ("FROM web\nRUN a\rFROM 8db98c", 2, "the character U+000D is not accepted"),
