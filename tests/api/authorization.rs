@@ -13,7 +13,10 @@ use self::{
 };
 use crate::openapi::{Documented, operations, printed_document};
 
-super::on_both_databases!(every_operation_answers_everyone_as_it_declares);
+super::on_both_databases!(
+    every_operation_answers_everyone_as_it_declares,
+    only_an_admin_deletes_the_organization,
+);
 
 /// The decision about a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +65,28 @@ fn every_operation_answers_everyone_as_it_declares(server: TestServer) {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+fn only_an_admin_deletes_the_organization(server: TestServer) {
+    let callers = Callers::new(&server);
+    let path = format!("/api/v1/organizations?id={}", callers.organization());
+    let request = Request { method: "DELETE".to_owned(), path, body: None };
+    for (who, status, code) in [
+        (Who::Nobody, 401, "unauthenticated"),
+        (Who::ExpiredToken, 401, "unauthenticated"),
+        (Who::ForeignAdmin, 403, "forbidden"),
+        (Who::Viewer, 403, "forbidden"),
+        (Who::Member, 403, "forbidden"),
+        (Who::RemovedMember, 404, "not_found"),
+    ] {
+        callers.send(who, &request).failure(status, code);
+    }
+    // Nobody deletes their only organization.
+    callers.send(Who::Admin, &request).failure(409, "conflict");
+    let (method, path) = ("POST".to_owned(), "/api/v1/organizations".to_owned());
+    let another = Request { method, path, body: Some(r#"{"name": "Another"}"#.to_owned()) };
+    callers.send(Who::Admin, &another).success();
+    callers.send(Who::Admin, &request).success();
 }
 
 /// Returns the decision that follows from the declaration of the operation.

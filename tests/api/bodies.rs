@@ -206,3 +206,30 @@ fn kept(admin: &Client, theme: &str) {
     let settings: Value = admin.patch(THEME, &json!({"theme": theme})).success();
     assert_eq!(settings["theme"], theme);
 }
+
+#[test]
+fn an_application_can_be_sent_back_as_it_was_shown() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let wish = json!({
+        "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
+        "environment": "production", "build_pack": "static", "environment_variables": {"NAME": "value"},
+    });
+    let made = admin.post("/api/v1/deploy/application", &wish).success();
+    let shown = &made["environment_variables"];
+    assert_eq!(shown, r#"{"NAME":"value"}"#);
+    let path = format!("/api/v1/deploy/application?id={}", made["id"].as_str().unwrap());
+    let put = |query: &str, body: &Value| admin.put(&format!("{path}{query}"), body);
+
+    let renamed = put("", &json!({"name": "shop", "port": 80.0, "environment_variables": shown})).success();
+    assert_eq!((&renamed["name"], &renamed["environment_variables"]), (&json!("shop"), shown));
+    for same in [json!({}), json!({"name": "shop", "environment_variables": shown})] {
+        for query in ["", "&redeploy=false"] {
+            let refused = put(query, &same).failure(400, "validation_failed");
+            assert_eq!(refused, "there is nothing to change");
+        }
+        assert_eq!(put("&redeploy=true", &same).success()["name"], "shop");
+    }
+    let message = put("", &json!({"environment_variables": "[1]"})).failure(400, "validation_failed");
+    assert!(message.starts_with("environment_variables must be an object of strings"), "{message}");
+}

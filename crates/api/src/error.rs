@@ -57,19 +57,19 @@ codes! {
     ValidationFailed => "validation_failed", BAD_REQUEST, "name is required";
     UnknownField => "unknown_field", BAD_REQUEST, "colour is not a field of this request";
     InvalidId => "invalid_id", BAD_REQUEST, "id is not a UUID";
-    Unauthenticated => "unauthenticated", UNAUTHORIZED, "a valid bearer token is required";
+    Unauthenticated => "unauthenticated", UNAUTHORIZED, "a valid bearer token is needed: log in, and send `Authorization: Bearer <token>`";
     InvalidCredentials => "invalid_credentials", UNAUTHORIZED, "the e-mail address or the password is wrong";
-    InvalidSignature => "invalid_signature", UNAUTHORIZED, "the signature is missing or wrong";
-    TwoFactorRequired => "two_factor_required", UNAUTHORIZED, "a code of the second factor is required";
-    Forbidden => "forbidden", FORBIDDEN, "this requires another permission";
-    RegistrationClosed => "registration_closed", FORBIDDEN, "the first administrator is registered already";
+    InvalidSignature => "invalid_signature", UNAUTHORIZED, "this webhook is not signed with the secret of a repository that is deployed here: an admin reads it by `GET /api/v1/deploy/application/webhook-secret?id=`";
+    TwoFactorRequired => "two_factor_required", UNAUTHORIZED, "this account needs a code from its authenticator: send it as `totp_code`";
+    Forbidden => "forbidden", FORBIDDEN, "this needs the permission `deploy:update`, which you do not have in this organization";
+    RegistrationClosed => "registration_closed", FORBIDDEN, "an administrator is registered already: log in by `POST /api/v1/auth/login`, or ask them to add you to an organization";
     NotFound => "not_found", NOT_FOUND, "the application was not found";
     RouteNotFound => "route_not_found", NOT_FOUND, "there is nothing at `/api/v2`; /docs lists what there is";
     MethodNotAllowed => "method_not_allowed", METHOD_NOT_ALLOWED, "this path allows only GET, HEAD";
     RequestTimeout => "request_timeout", REQUEST_TIMEOUT, "the body did not arrive within 30 seconds";
-    Conflict => "conflict", CONFLICT, "an application with this name exists already";
+    Conflict => "conflict", CONFLICT, "the application was changed in the meantime: read it again";
     PayloadTooLarge => "payload_too_large", PAYLOAD_TOO_LARGE, "the body is larger than the 1048576 bytes that are read";
-    RateLimited => "rate_limited", TOO_MANY_REQUESTS, "too many requests; try again in 1 second";
+    RateLimited => "rate_limited", TOO_MANY_REQUESTS, "too many attempts; try again in 30 seconds";
     Internal => "internal", INTERNAL_SERVER_ERROR, "internal error; find the cause in the server log by the x-request-id of this response";
     Unavailable => "unavailable", SERVICE_UNAVAILABLE, "Launchway is stopping, too busy, or cannot reach its database; try again in a moment";
 }

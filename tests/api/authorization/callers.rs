@@ -70,6 +70,10 @@ impl Callers {
         Self { nobody: server.client(), expired, people, organization }
     }
 
+    pub(crate) fn organization(&self) -> &str {
+        &self.organization
+    }
+
     /// Sends the request of a caller.
     pub(crate) fn send(&self, who: Who, request: &Request) -> Answer {
         let client = match who {
