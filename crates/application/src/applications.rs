@@ -75,6 +75,8 @@ pub struct ApplicationPolicy {
     pub kept_versions: KeptVersions,
     /// The quotas of each organization.
     pub quotas: Quotas,
+    /// True if only prebuilt images are deployed: no source, and no commands.
+    pub images_only: bool,
 }
 
 /// The ports of the use cases of applications.
@@ -212,11 +214,24 @@ impl Applications {
         {
             problems.push(format!("repository {refused}"));
         }
+        if self.policy.images_only {
+            problems.extend(needs_engine(blueprint).map(str::to_owned));
+        }
         if blueprint.domain.as_ref().is_some_and(|domain| self.is_our_own(domain)) {
             problems.push(OUR_OWN.to_owned());
         }
         if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems.join("; "))) }
     }
+}
+
+/// Returns what a blueprint requests that only an engine can do.
+fn needs_engine(blueprint: &Blueprint) -> impl Iterator<Item = &'static str> {
+    let source = matches!(blueprint.repository, Repository::Git(_))
+        .then_some("repository must be an image reference: only prebuilt images are deployed here");
+    let (before, after) = (&blueprint.pre_run_command, &blueprint.post_run_command);
+    let commands = (before.is_some() || after.is_some())
+        .then_some("pre_run_command and post_run_command must be absent: commands are not run here");
+    source.into_iter().chain(commands)
 }
 
 const OUR_OWN: &str = "domain must not be the host name of this installation";

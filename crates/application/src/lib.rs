@@ -14,7 +14,6 @@ pub mod applications;
 pub mod audit;
 pub mod auth;
 pub mod deployments;
-pub mod embedded;
 mod engine_status;
 mod engine_view;
 mod error;

@@ -30,8 +30,8 @@ use crate::{
 pub struct MaintenancePorts {
     /// Releases the jobs of lost workers.
     pub queue: Arc<dyn JobQueue>,
-    /// Removes old workspaces of extensions.
-    pub runner: Arc<dyn ExtensionRunner>,
+    /// Removes old workspaces of extensions; there are no extensions if absent.
+    pub runner: Option<Arc<dyn ExtensionRunner>>,
     /// Updates routes.
     pub routes: Arc<Routes>,
     /// Enforces the retention of logs.
@@ -40,10 +40,10 @@ pub struct MaintenancePorts {
     pub runtime_logs: Arc<RuntimeLogs>,
     /// Selects the applications whose output is collected.
     pub log_freshness: LogFreshness,
-    /// Deletes old idempotency records.
-    pub idempotency: Arc<dyn IdempotencyStore>,
-    /// Deletes old deliveries of inbound webhooks.
-    pub deliveries: Arc<dyn DeliveryMemory>,
+    /// Deletes old idempotency records, if they are not deleted otherwise.
+    pub idempotency: Option<Arc<dyn IdempotencyStore>>,
+    /// Deletes old deliveries of inbound webhooks; there are none if absent.
+    pub deliveries: Option<Arc<dyn DeliveryMemory>>,
 }
 
 /// The intervals of maintenance.
@@ -145,10 +145,10 @@ impl Maintenance {
             let (job, state) = (rescued.job.id, rescued.job.state.as_str());
             tracing::info!(job.id = %job, state, lost_by = %rescued.lost_by, "job taken from a lost worker");
         }
-        let followed = vec![
-            DeploymentWrite::FollowJobs { application: None, at: now }.into(),
-            ExtensionWrite::FollowJobs { at: now }.into(),
-        ];
+        let mut followed = vec![DeploymentWrite::FollowJobs { application: None, at: now }.into()];
+        if self.ports.runner.is_some() {
+            followed.push(ExtensionWrite::FollowJobs { at: now }.into());
+        }
         self.context.store.commit(followed).await?;
         if !rescued.is_empty() {
             self.context.wake.notify();
@@ -228,13 +228,19 @@ impl Maintenance {
     async fn run_retention(&self) {
         loop {
             let now = self.context.clock.now();
-            if let Err(error) = self.ports.runner.sweep(now - WORKSPACE_RETENTION).await {
+            if let Some(runner) = &self.ports.runner
+                && let Err(error) = runner.sweep(now - WORKSPACE_RETENTION).await
+            {
                 tracing::warn!(%error, "old workspaces could not be removed");
             }
-            if let Err(error) = self.ports.idempotency.forget(now - IdempotencyKey::KEPT).await {
+            if let Some(idempotency) = &self.ports.idempotency
+                && let Err(error) = idempotency.forget(now - IdempotencyKey::KEPT).await
+            {
                 tracing::warn!(%error, "old requests could not be removed");
             }
-            if let Err(error) = self.ports.deliveries.forget(now - DeliveryMark::KEPT, now).await {
+            if let Some(deliveries) = &self.ports.deliveries
+                && let Err(error) = deliveries.forget(now - DeliveryMark::KEPT, now).await
+            {
                 tracing::warn!(%error, "old deliveries of code hosts could not be removed");
             }
             self.remove_jobs(now - Job::KEPT).await;

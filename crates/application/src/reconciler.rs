@@ -62,10 +62,10 @@ pub struct ReconcilerPorts {
     pub applications: Arc<dyn ApplicationRepository>,
     /// Reads live versions, and the records of found resources.
     pub deployments: Arc<dyn DeploymentRepository>,
-    /// Keeps the bytes of images.
-    pub image_records: Arc<dyn ImageRecords>,
-    /// Reads the routes of extensions.
-    pub extensions: Arc<dyn ExtensionRepository>,
+    /// Keeps the bytes of images; they are not kept if absent.
+    pub image_records: Option<Arc<dyn ImageRecords>>,
+    /// Reads the routes of extensions; there are none if absent.
+    pub extensions: Option<Arc<dyn ExtensionRepository>>,
     /// Starts containers.
     pub deployer: Arc<dyn Deployer>,
     /// Lists the resources on the engine.

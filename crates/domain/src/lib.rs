@@ -23,7 +23,6 @@ pub mod notifications;
 pub mod organizations;
 pub mod page;
 pub mod quotas;
-pub mod records;
 pub mod routes;
 pub mod secret;
 pub mod store;

@@ -279,6 +279,7 @@ fn ports(
             public_host: config.public_url.as_ref().map(|url| url.host().to_owned()),
             kept_versions: config.deployments.kept_versions,
             quotas: config.quotas,
+            images_only: false,
         },
         routes,
         throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),

@@ -177,7 +177,7 @@ fn run_ports(assembly: &Assembly, outside: &Outside) -> RunPorts {
     let database = Arc::new(assembly.database.clone());
     RunPorts {
         executions: database.clone(),
-        runner: outside.runner.clone(),
+        runner: Some(outside.runner.clone()),
         log: database,
         secrets: Arc::clone(&assembly.secrets),
         routes: Arc::clone(&assembly.routes),
@@ -200,8 +200,8 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
         queue: database.clone(),
         applications: database.clone(),
         deployments: database.clone(),
-        image_records: database.clone(),
-        extensions: database.clone(),
+        image_records: Some(database.clone()),
+        extensions: Some(database.clone()),
         deployer: outside.engine.clone(),
         inventory: outside.engine.clone(),
         probe: Arc::new(NetworkProbe::default()),
@@ -225,13 +225,13 @@ fn maintenance(
     let database = Arc::new(assembly.database.clone());
     let ports = MaintenancePorts {
         queue: database.clone(),
-        runner: outside.runner.clone(),
+        runner: Some(outside.runner.clone()),
         routes: Arc::clone(&assembly.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(&outside.runtime_logs),
         log_freshness: assembly.services.log_freshness.clone(),
-        idempotency: database.clone(),
-        deliveries: database,
+        idempotency: Some(database.clone()),
+        deliveries: Some(database),
     };
     let timings = MaintenanceTimings::default();
     Maintenance::new(ports, identity, timings, reconciler.snapshot(), assembly.context.clone())

@@ -10,7 +10,8 @@ use super::Reconciler;
 impl Reconciler {
     /// Updates the routes of extensions to the addresses of their containers.
     pub(super) async fn follow_extension_routes(&self) {
-        let routes = match self.ports.extensions.routes().await {
+        let Some(extensions) = &self.ports.extensions else { return };
+        let routes = match extensions.routes().await {
             Ok(routes) => routes,
             Err(error) => {
                 tracing::warn!(%error, "routes of extensions could not be read");

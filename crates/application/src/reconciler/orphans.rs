@@ -152,7 +152,10 @@ impl Reconciler {
             }
             _ => None,
         });
-        self.ports.image_records.synchronize(images.collect(), listed_at).await.map_err(unreadable)
+        match &self.ports.image_records {
+            Some(records) => records.synchronize(images.collect(), listed_at).await.map_err(unreadable),
+            None => Ok(()),
+        }
     }
 
     async fn remove_orphan(

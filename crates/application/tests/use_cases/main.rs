@@ -12,7 +12,6 @@ mod authentication;
 mod authenticator;
 mod deploy_keys;
 mod deployments;
-mod embedded;
 mod errors;
 mod extensions;
 mod idempotency;

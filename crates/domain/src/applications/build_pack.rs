@@ -99,6 +99,19 @@ impl Port {
     }
 }
 
+macro_rules! from_smaller {
+    ($($number:ty),+) => {
+        $(impl TryFrom<$number> for Port {
+            type Error = InvalidValue;
+
+            fn try_from(raw: $number) -> Result<Self, InvalidValue> {
+                i64::from(raw).try_into()
+            }
+        })+
+    };
+}
+from_smaller!(u16, i32, u32);
+
 impl TryFrom<i64> for Port {
     type Error = InvalidValue;
 

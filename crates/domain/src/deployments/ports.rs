@@ -193,6 +193,16 @@ pub struct Container {
     pub name: String,
     /// The address at which it is reached.
     pub address: IpAddr,
+    /// The port at which it is reached; `None` if it is the one of its plan.
+    pub port: Option<Port>,
+}
+
+impl Container {
+    /// Returns the address and port at which it is reached, if its plan has the port `planned`.
+    #[must_use]
+    pub fn endpoint(&self, planned: Port) -> SocketAddr {
+        SocketAddr::new(self.address, self.port.unwrap_or(planned).get())
+    }
 }
 
 /// The state of a container.

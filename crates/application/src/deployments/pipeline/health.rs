@@ -1,9 +1,9 @@
 //! Waits until a version is healthy.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use launchway_domain::{
-    applications::HealthCheckPath,
+    applications::{HealthCheckPath, Port},
     deployments::{
         Condition, Container, Deployer, EngineInventory, Exit, HealthProbe, Output as _, ProbeTarget,
         StepError,
@@ -38,11 +38,11 @@ impl HealthCheck {
     pub(super) async fn wait_until_healthy(
         &self,
         container: &Container,
-        port: u16,
+        port: Port,
         path: Option<HealthCheckPath>,
     ) -> Result<(), StepError> {
         let is_asked = path.is_some();
-        let target = ProbeTarget { address: SocketAddr::new(container.address, port), path };
+        let target = ProbeTarget { address: container.endpoint(port), path };
         let deadline = Instant::now() + self.timings.limit;
         let (mut next_look, mut answered_since) = (Instant::now() + LOOK_EVERY, None);
         let mut pause = FIRST_PAUSE.min(self.timings.pause);

@@ -3,7 +3,7 @@
 mod removal;
 mod replace;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use launchway_domain::{
     applications::{Health, Write as ApplicationWrite},
@@ -264,7 +264,7 @@ impl Lifecycle {
         is_new: bool,
     ) -> Result<(), StepError> {
         let path = live.application.blueprint.health_check_path.clone();
-        let checked = self.health.wait_until_healthy(container, live.port().get(), path).await;
+        let checked = self.health.wait_until_healthy(container, live.port(), path).await;
         if checked.is_err() && is_new {
             self.health.log_tail(&live.log, container).await;
         }
@@ -276,7 +276,7 @@ impl Lifecycle {
         let (id, at, port) = (live.deployment.id, self.records.now(), live.port());
         let replaced = Write::ReplaceContainer { id, container: running(container, port), at };
         self.records.commit(lease, vec![replaced.into()]).await?;
-        let address = SocketAddr::new(container.address, port.get());
+        let address = container.endpoint(port);
         let target = Target::Container { id: container.id.clone(), address };
         self.routes.route_to(live.scope(), live.application.id, target).await?;
         live.log.write_line(Level::Info, format!("Running at http://{address}")).await;

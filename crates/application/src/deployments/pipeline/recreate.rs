@@ -1,6 +1,6 @@
 //! The strategy *recreate*: the live version is stopped before a new one starts that uses the same volumes.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use launchway_domain::{
     applications::Application,
@@ -84,7 +84,7 @@ impl Recreate {
         let container = match self.workloads.deployer.condition(&stopped.id).await? {
             Condition::Gone => return Ok(()),
             Condition::Running { address, .. } => {
-                Container { id: stopped.id.clone(), name: stopped.name.clone(), address }
+                Container { id: stopped.id.clone(), name: stopped.name.clone(), address, port: None }
             }
             _ => match self.workloads.deployer.restart(&stopped.id).await {
                 Err(StepError::Rejected(why)) => {
@@ -99,7 +99,7 @@ impl Recreate {
         let (container_record, at) = (running(&container, stopped.port), self.records.now());
         let write = Write::RecordContainer { id: live.id, container: container_record, at };
         self.records.context.store.commit(vec![write.into()]).await.map_err(faulty)?;
-        let address = SocketAddr::new(container.address, stopped.port.get());
+        let address = container.endpoint(stopped.port);
         let (scope, target) =
             (Scope::of_record(application.organization_id), Target::Container { id: container.id, address });
         self.routes.route_to(scope, application.id, target).await?;

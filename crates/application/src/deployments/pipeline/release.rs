@@ -2,7 +2,7 @@
 
 mod predecessors;
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::RunCommand,
@@ -125,7 +125,7 @@ impl Releaser {
             self.health.log_tail(&attempt.log, &container).await;
             return Err(error.into());
         }
-        let address = SocketAddr::new(container.address, blueprint.port.get());
+        let address = container.endpoint(blueprint.port);
         let url = self.routes.url(&attempt.application).unwrap_or_else(|| format!("http://{address}"));
         self.go_live(attempt, &format!("Live at {url}")).await?;
         let target = Target::Container { id: container.id.clone(), address };
@@ -183,8 +183,7 @@ impl Releaser {
         container: &Container,
     ) -> Result<Result<(), StepError>, JobError> {
         let blueprint = &attempt.application.blueprint;
-        let (address, path) =
-            (SocketAddr::new(container.address, blueprint.port.get()), &blueprint.health_check_path);
+        let (address, path) = (container.endpoint(blueprint.port), &blueprint.health_check_path);
         let text = match path {
             Some(path) => format!("Waiting for http://{address}{path}"),
             None => format!("Waiting for {address}"),
@@ -193,7 +192,7 @@ impl Releaser {
         let progress =
             Progress { container: Some(running(container, blueprint.port)), ..Progress::default() };
         let checked = async {
-            let healthy = self.health.wait_until_healthy(container, blueprint.port.get(), path.clone());
+            let healthy = self.health.wait_until_healthy(container, blueprint.port, path.clone());
             Ok::<_, JobError>(tokio::join!(attempt.log.flush(), healthy).1)
         };
         self.records.while_recorded(attempt, progress, checked).await

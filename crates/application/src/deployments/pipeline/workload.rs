@@ -158,6 +158,6 @@ pub(super) fn running(container: &Container, port: Port) -> ContainerRecord {
         name: container.name.clone(),
         state: ContainerState::Running,
         address: Some(container.address),
-        port,
+        port: container.port.unwrap_or(port),
     }
 }

@@ -28,8 +28,8 @@ impl World {
             queue: Arc::clone(self) as _,
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
-            image_records: Arc::clone(self) as _,
-            extensions: Arc::clone(self) as _,
+            image_records: Some(Arc::clone(self) as _),
+            extensions: Some(Arc::clone(self) as _),
             deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
             probe: Arc::clone(self) as _,
@@ -45,13 +45,13 @@ impl World {
     pub(crate) fn maintenance(self: &Arc<Self>, reconciler: &Reconciler) -> Maintenance {
         let ports = MaintenancePorts {
             queue: Arc::clone(self) as _,
-            runner: Arc::clone(self) as _,
+            runner: Some(Arc::clone(self) as _),
             routes: self.routes(),
             logs: Arc::clone(self) as _,
             runtime_logs: self.runtime_logs(),
             log_freshness: LogFreshness::default(),
-            idempotency: Arc::clone(self) as _,
-            deliveries: Arc::clone(self) as _,
+            idempotency: Some(Arc::clone(self) as _),
+            deliveries: Some(Arc::clone(self) as _),
         };
         let identity = (a_worker_id().instance, a_worker_id().boot);
         let timings = MaintenanceTimings::default();

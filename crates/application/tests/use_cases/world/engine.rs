@@ -56,7 +56,12 @@ const RESUMED: [u8; 4] = [10, 0, 0, 7];
 
 /// Returns the container that the engine starts for an attempt.
 pub(crate) fn a_started_container() -> Container {
-    Container { id: a_container("new").id, name: "new".to_owned(), address: IpAddr::from(ADDRESS) }
+    Container {
+        id: a_container("new").id,
+        name: "new".to_owned(),
+        address: IpAddr::from(ADDRESS),
+        port: None,
+    }
 }
 
 /// The size of every image.
@@ -236,7 +241,7 @@ impl Deployer for World {
                 *condition = Condition::Running { address, restarts: 0 };
             }
         }
-        Ok(Container { id: container.clone(), name: "web".to_owned(), address })
+        Ok(Container { id: container.clone(), name: "web".to_owned(), address, port: None })
     }
 
     fn can_run_beside(&self) -> bool {

@@ -91,6 +91,7 @@ pub(in crate::docker) fn read(record: &Value, network: Option<&Network>) -> Opti
         id: record.get("id")?.as_str()?.parse().ok()?,
         name: record.get("name")?.as_str()?.trim_start_matches('/').to_owned(),
         address: address.or(network.map(Network::nobody))?,
+        port: None,
     })
 }
 

@@ -36,7 +36,7 @@ impl SecretBox for NoSecrets {
 }
 
 /// A port that is absent: it rejects every request, and has nothing to remove.
-pub(super) struct Absent;
+pub(crate) struct Absent;
 
 fn absent<T>(what: &str) -> Result<T, StepError> {
     Err(StepError::Rejected(format!("{what} here: only prebuilt images are deployed")))

@@ -1,13 +1,14 @@
 //! Applies writes to applications.
 
-use super::Records;
-use crate::{
+use launchway_domain::{
     applications::{Application, ApplicationState, Blueprint, Hostname, Write},
     clock::Timestamp,
     ids::ApplicationId,
     organizations::Scope,
-    store_error::{Rule, StoreError, Unique},
+    store::{Rule, StoreError, Unique},
 };
+
+use super::Records;
 
 impl Records {
     pub(super) fn apply_application(&mut self, write: &Write) -> Result<(), StoreError> {
@@ -60,12 +61,13 @@ impl Records {
                 Ok(())
             }
             Write::SetHealth { deployment, health, at } => {
-                let mut all = self.applications.values_mut();
-                let found = all.find(|one| one.live == Some(*deployment) && !one.is_stopped);
+                let owner = self.deployments.get(deployment).map(|version| version.application_id);
+                let found = owner.and_then(|owner| self.applications.get_mut(&owner));
+                let found = found.filter(|one| one.live == Some(*deployment) && !one.is_stopped);
                 set_state(found.ok_or(StoreError::Stale)?, health.state(), *at);
-                if let Some(version) = self.deployments.get_mut(deployment) {
+                self.edit_deployment(*deployment, |version| {
                     version.breakdown = health.reason().map(str::to_owned);
-                }
+                });
                 Ok(())
             }
         }
@@ -73,7 +75,7 @@ impl Records {
 
     fn insert_application(&mut self, application: &Application) -> Result<(), StoreError> {
         let scope = Scope::of_record(application.organization_id);
-        if !self.organizations.contains_key(&scope.id()) || !self.users.contains_key(&application.user_id) {
+        if !self.organizations.contains(&scope.id()) || !self.users.contains(&application.user_id) {
             return Err(StoreError::Stale);
         }
         self.require_unique_name(scope, None, &application.blueprint)?;

@@ -1,87 +1,122 @@
-//! The records of an embedding service, adapted to the ports of deployments.
+//! Implements the repositories and the queue over a store of records.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 use launchway_domain::{
     applications::{
         Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
-        NamedApplication,
+        ImageRef, NamedApplication,
     },
+    audit::{AuditRepository, Chain, ChainHead, Entry, Filter, Link},
+    auth::Actor,
     clock::Timestamp,
     deployments::{
-        ContainerState, Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, KeptVersions,
-        LiveVersion, RetentionStatus,
+        Deployment, DeploymentDetail, DeploymentRepository, KeptVersions, LiveVersion, RetentionStatus,
     },
     ids::{ApplicationId, BootId, DeploymentId, InstanceId, JobId, SubjectId},
     jobs::{ClaimLimits, ClaimedJob, Heartbeat, Job, JobQueue, JobState, Lease, Rescued, WorkerId},
-    logs::{LogSink, NewLine},
+    logs::{LogFilter, LogLine, LogReader, LogSink, NewLine},
     organizations::Scope,
     page::{Page, PageRequest},
-    records::Records,
     store::{StoreError, UnitOfWork, Write},
 };
 
-/// A transaction on the records.
-pub type Visit<'a> = Box<dyn FnOnce(&mut Records) -> Result<(), StoreError> + Send + 'a>;
+use crate::{
+    records::{Records, Retention},
+    store::{Change, Store},
+};
 
-/// Stores records.
-///
-/// Implementations guarantee that transactions are serial and see the changes of earlier ones. When the
-/// call returns `Ok`, the changes are as durable as the service requires. A transaction that returns an
-/// error has changed nothing.
-#[async_trait]
-pub trait RecordKeeper: Send + Sync {
-    /// Runs a transaction and returns its result.
-    ///
-    /// # Errors
-    /// The error of the transaction; [`StoreError::Unavailable`] or [`StoreError::Internal`] when it cannot
-    /// run or its changes cannot be stored.
-    async fn visit(&self, visit: Visit<'_>) -> Result<(), StoreError>;
-}
-
-/// Implements the ports over a keeper.
+/// Implements the ports over a store.
 #[derive(Clone)]
-pub(super) struct Kept(pub(super) Arc<dyn RecordKeeper>);
+pub(crate) struct Repositories(pub(crate) Arc<dyn Store>);
 
-impl Kept {
+impl Repositories {
     async fn change<T: Send>(
         &self,
         change: impl FnOnce(&mut Records) -> Result<T, StoreError> + Send,
     ) -> Result<T, StoreError> {
-        let mut found = None;
-        let into = &mut found;
-        let visit: Visit<'_> = Box::new(move |records| {
+        let mut result = None;
+        let into = &mut result;
+        let transaction: Change<'_> = Box::new(move |records| {
             *into = Some(change(records)?);
             Ok(())
         });
-        self.0.visit(visit).await?;
-        found.ok_or_else(|| StoreError::Internal("the keeper of records let nobody in".into()))
+        self.0.change(transaction).await?;
+        result.ok_or_else(ignored)
     }
 
-    /// Returns the deployments whose container is not recorded as removed, including those of deleted
-    /// applications.
-    pub(super) async fn not_removed(&self) -> Result<Vec<Deployment>, StoreError> {
-        let is_removed = |found: &&Deployment| {
-            found.container.as_ref().is_some_and(|container| container.state == ContainerState::Removed)
-        };
-        self.read(|records| records.deployments().filter(|found| !is_removed(found)).cloned().collect()).await
+    async fn read<T: Send>(&self, query: impl FnOnce(&Records) -> T + Send) -> Result<T, StoreError> {
+        let mut result = None;
+        let into = &mut result;
+        self.0.read(Box::new(move |records| *into = Some(query(records)))).await?;
+        result.ok_or_else(ignored)
     }
 
-    async fn read<T: Send>(&self, look: impl FnOnce(&Records) -> T + Send) -> Result<T, StoreError> {
-        self.change(|records| Ok(look(records))).await
+    /// Records the user and the organizations of an actor, unless they are recorded as they are.
+    pub(crate) async fn know(&self, actor: &Actor) -> Result<(), StoreError> {
+        if self.read(|records| records.is_known(actor)).await? {
+            return Ok(());
+        }
+        self.change(|records| {
+            records.know(actor);
+            Ok(())
+        })
+        .await
+    }
+
+    pub(crate) async fn artifact(&self, deployment: DeploymentId) -> Result<Option<ImageRef>, StoreError> {
+        self.read(|records| records.artifact(deployment).cloned()).await
+    }
+
+    pub(crate) async fn record_artifact(
+        &self,
+        deployment: DeploymentId,
+        image: ImageRef,
+    ) -> Result<(), StoreError> {
+        self.change(|records| {
+            records.record_artifact(deployment, image);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Returns those of the deployments that are recorded, including those of deleted applications.
+    pub(crate) async fn recorded(
+        &self,
+        ids: Vec<DeploymentId>,
+    ) -> Result<HashMap<DeploymentId, Deployment>, StoreError> {
+        self.read(move |records| {
+            let found = ids.into_iter().filter_map(|id| Some((id, records.recorded_deployment(id)?.clone())));
+            found.collect()
+        })
+        .await
+    }
+
+    /// Deletes what is older than its retention.
+    pub(crate) async fn retain(
+        &self,
+        retention: Retention,
+        kept: KeptVersions,
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        self.change(|records| Ok(records.trim(retention, kept, now))).await
     }
 }
 
+fn ignored() -> StoreError {
+    StoreError::Internal("the store did not run the transaction".into())
+}
+
 #[async_trait]
-impl UnitOfWork for Kept {
+impl UnitOfWork for Repositories {
     async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         self.change(|records| records.commit(&writes)).await
     }
 }
 
 #[async_trait]
-impl ApplicationRepository for Kept {
+impl ApplicationRepository for Repositories {
     async fn page(
         &self,
         scope: Scope,
@@ -95,7 +130,7 @@ impl ApplicationRepository for Kept {
                 .collect();
             wanted.sort_by_key(|found| std::cmp::Reverse((found.created_at, found.id)));
             let summaries = wanted.into_iter().filter_map(|found| records.application(scope, found.id));
-            paged(summaries.collect(), page)
+            paged(summaries, page, |summary| summary)
         })
         .await
     }
@@ -107,11 +142,9 @@ impl ApplicationRepository for Kept {
     async fn detail(&self, scope: Scope, id: ApplicationId) -> Result<Option<ApplicationDetail>, StoreError> {
         self.read(|records| {
             let summary = records.application(scope, id)?;
-            let deployments = records.deployments().filter(|found| found.application_id == id);
-            let deployments = deployments.take(usize_of(ApplicationDetail::DEPLOYMENTS)).cloned().collect();
-            let newest = records.lines().iter().rev().filter(|line| line.application_id == id);
-            let mut logs: Vec<_> = newest.take(usize_of(ApplicationDetail::LOGS)).cloned().collect();
-            logs.reverse();
+            let deployments = records.deployments_of(id).take(usize_of(ApplicationDetail::DEPLOYMENTS));
+            let deployments = deployments.cloned().collect();
+            let logs = records.newest_lines(id, ApplicationDetail::LOGS, |_| true);
             Some(ApplicationDetail { summary, deployments, logs })
         })
         .await
@@ -147,9 +180,16 @@ fn is_wanted(found: &Application, filter: &ApplicationFilter) -> bool {
         && filter.state.is_none_or(|wanted| wanted == found.status.state)
 }
 
-fn paged<T>(all: Vec<T>, request: PageRequest) -> Page<T> {
-    let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
-    let items = all.into_iter().skip(usize_of(request.offset())).take(usize_of(request.size())).collect();
+/// Returns a page of `all`. Only the items of the page are converted.
+fn paged<T, U>(all: impl Iterator<Item = T>, request: PageRequest, convert: impl Fn(T) -> U) -> Page<U> {
+    let (offset, size) = (usize_of(request.offset()), usize_of(request.size()));
+    let (mut items, mut total) = (Vec::new(), 0);
+    for (number, item) in all.enumerate() {
+        total += 1;
+        if (offset..offset.saturating_add(size)).contains(&number) {
+            items.push(convert(item));
+        }
+    }
     Page { items, request, total }
 }
 
@@ -159,7 +199,7 @@ fn usize_of(number: i64) -> usize {
 }
 
 #[async_trait]
-impl DeploymentRepository for Kept {
+impl DeploymentRepository for Repositories {
     async fn page(
         &self,
         scope: Scope,
@@ -167,9 +207,8 @@ impl DeploymentRepository for Kept {
         page: PageRequest,
     ) -> Result<Page<Deployment>, StoreError> {
         self.read(|records| {
-            let is_of = |found: &&Deployment| found.application_id == application;
             let is_there = records.application(scope, application).is_some();
-            paged(records.deployments().filter(is_of).filter(|_| is_there).cloned().collect(), page)
+            paged(records.deployments_of(application).filter(|_| is_there), page, Deployment::clone)
         })
         .await
     }
@@ -200,12 +239,7 @@ impl DeploymentRepository for Kept {
     }
 
     async fn unretired(&self) -> Result<Vec<Deployment>, StoreError> {
-        let live: Vec<DeploymentId> =
-            self.live().await?.iter().map(|version| version.deployment.id).collect();
-        let not_removed = self.not_removed().await?;
-        let is_unretired =
-            |found: &Deployment| found.status.state == DeploymentState::Deployed && !live.contains(&found.id);
-        Ok(not_removed.into_iter().filter(is_unretired).collect())
+        self.read(|records| records.unretired().cloned().collect()).await
     }
 
     async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
@@ -224,7 +258,7 @@ impl DeploymentRepository for Kept {
 }
 
 #[async_trait]
-impl LogSink for Kept {
+impl LogSink for Repositories {
     async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError> {
         self.change(|records| {
             records.append(&lines);
@@ -234,12 +268,70 @@ impl LogSink for Kept {
     }
 
     async fn trim(&self, keep: i64) -> Result<usize, StoreError> {
-        self.change(|records| Ok(records.trim(keep))).await
+        self.change(|records| Ok(records.trim_lines(keep))).await
     }
 }
 
 #[async_trait]
-impl JobQueue for Kept {
+impl LogReader for Repositories {
+    async fn page(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        filter: &LogFilter,
+        page: PageRequest,
+    ) -> Result<Option<Page<LogLine>>, StoreError> {
+        self.read(|records| {
+            records.application(scope, application)?;
+            Some(paged(records.lines_after(application, filter, 0).rev(), page, LogLine::clone))
+        })
+        .await
+    }
+
+    async fn after(
+        &self,
+        scope: Scope,
+        application: ApplicationId,
+        filter: &LogFilter,
+        after: i64,
+        limit: i64,
+    ) -> Result<Option<Vec<LogLine>>, StoreError> {
+        self.read(|records| {
+            records.application(scope, application)?;
+            let lines = records.lines_after(application, filter, after).take(usize_of(limit));
+            Some(lines.cloned().collect())
+        })
+        .await
+    }
+
+    async fn last_printed(&self, deployment: DeploymentId) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|records| records.last_printed(deployment)).await
+    }
+}
+
+#[async_trait]
+impl AuditRepository for Repositories {
+    async fn page(
+        &self,
+        scope: Scope,
+        filter: &Filter,
+        page: PageRequest,
+    ) -> Result<Page<Entry>, StoreError> {
+        self.read(|records| paged(records.audit_log(scope, filter), page, Entry::clone)).await
+    }
+
+    /// There are no hash chains: whoever can change the store could change them too.
+    async fn heads(&self) -> Result<Vec<ChainHead>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn links(&self, _: Chain, _: i64, _: i64) -> Result<Vec<Link>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl JobQueue for Repositories {
     async fn claim(
         &self,
         worker: &WorkerId,

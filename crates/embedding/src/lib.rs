@@ -1,0 +1,41 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+mod absent;
+mod builder;
+mod embedded;
+mod handles;
+mod host;
+mod hosted;
+mod probe;
+mod records;
+mod repositories;
+mod store;
+
+pub use launchway_application::{
+    Error,
+    applications::{ApplicationChange, NewApplication},
+};
+pub use launchway_domain::{
+    applications::{Application, ApplicationState, Blueprint, ImageRef, Port, Variables},
+    auth::Actor,
+    deployments::{Deployment, DeploymentState, KeptVersions, PrintedLine, ProbeTarget, StepError},
+    ids::{ApplicationId, DeploymentId},
+    logs::LogLine,
+    organizations::{Organization, Role},
+    page::{Page, PageRequest},
+    routes::{Route, Target},
+    secret::SecretBox,
+    store::StoreError,
+    users::User,
+};
+
+pub use self::{
+    absent::NoSecrets,
+    builder::{Builder, Limits},
+    embedded::Embedded,
+    handles::{Applications, Audit, Created, Deployments, Logs},
+    host::{Host, HostLimits, ProcessHost, ProcessHostBuilder, ProcessSpec, Version, VersionId},
+    records::{FORMAT, Records, Retention, Row, UnreadableRow},
+    store::{Change, FileStore, MemoryStore, OpenError, Query, Store},
+};
