@@ -265,6 +265,9 @@ impl Host for ProcessHost {
 
     async fn end(&self, id: VersionId) -> Result<(), StepError> {
         let (folder, ended) = (self.folder_of(id), self.ended_folder().join(id.to_string()));
+        if !folder.exists() {
+            return Ok(());
+        }
         if let Some(process) = ProcessId::read(&folder) {
             self.end_process(&process).await;
         }
