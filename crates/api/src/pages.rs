@@ -44,7 +44,7 @@ impl<const DEFAULT: i64, const LARGEST: i64> Take for Paged<DEFAULT, LARGEST> {
         let size = size?.or(same?).map_or(DEFAULT, |size| size.0);
         PageRequest::new(number, size, LARGEST)
             .map(Self)
-            .or_else(|(name, refused)| fields.refuse(name, out_of_range(refused.to_string())))
+            .or_else(|invalid| fields.refuse(invalid.field, out_of_range(invalid.reason.to_string())))
     }
 
     fn describe(properties: &mut Properties, _name: &str, _about: &str) {

@@ -9,15 +9,26 @@ pub struct PageRequest {
     size: i64,
 }
 
+/// A page that cannot be requested.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {reason}")]
+pub struct InvalidPage {
+    /// The parameter: `page` or `page_size`.
+    pub field: &'static str,
+    /// The problem.
+    pub reason: InvalidValue,
+}
+
 impl PageRequest {
     /// Requests the page `number`, counted from 1, of pages with `size` items; a size above `largest` is
     /// reduced to `largest`.
     ///
     /// # Errors
-    /// [`InvalidValue`] for a number or a size below 1, with the name of the one that is wrong.
-    pub fn new(number: i64, size: i64, largest: i64) -> Result<Self, (&'static str, InvalidValue)> {
-        let at_least_1 = |name, value| {
-            if value >= 1 { Ok(value) } else { Err((name, InvalidValue::number("at least 1", value))) }
+    /// [`InvalidPage`] for a number or a size below 1.
+    pub fn new(number: i64, size: i64, largest: i64) -> Result<Self, InvalidPage> {
+        let at_least_1 = |field, value| match value {
+            1.. => Ok(value),
+            _ => Err(InvalidPage { field, reason: InvalidValue::number("at least 1", value) }),
         };
         Ok(Self { number: at_least_1("page", number)?, size: at_least_1("page_size", size)?.min(largest) })
     }
@@ -84,8 +95,8 @@ mod tests {
 
     #[test]
     fn pages_and_sizes_below_1_are_refused_by_name() {
-        assert_eq!(PageRequest::new(0, 10, 100).unwrap_err().0, "page");
-        assert_eq!(PageRequest::new(1, 0, 100).unwrap_err().0, "page_size");
+        assert_eq!(PageRequest::new(0, 10, 100).unwrap_err().field, "page");
+        assert_eq!(PageRequest::new(1, 0, 100).unwrap_err().field, "page_size");
         assert!(PageRequest::new(1, 1, 100).is_ok());
     }
 
