@@ -3,6 +3,9 @@
 
 mod absent;
 mod builder;
+mod caught;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod embedded;
 mod handles;
 mod host;

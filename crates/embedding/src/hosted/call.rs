@@ -1,17 +1,11 @@
 //! Calls to a host: each has a time limit, and survives a panic of the host.
 
-use std::{
-    any::Any,
-    future::{Future, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::Future, time::Duration};
 
 use launchway_domain::deployments::StepError;
 
 use super::Hosted;
+use crate::caught::{caught, message};
 
 impl Hosted {
     /// Calls the host. Without a result after `limit` the call fails, and may be retried; a panic rejects
@@ -35,23 +29,4 @@ impl Hosted {
             }
         }
     }
-}
-
-/// Polls a future, and returns the payload of a panic.
-async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
-    let mut future = pin!(future);
-    poll_fn(move |context| {
-        // The future is not polled again after a panic.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    })
-    .await
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }
