@@ -1,6 +1,6 @@
 //! The embedded platform.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 use launchway_application::{
     Error, ServiceContext, applications, audit, deployments, logs, maintenance::Maintenance,
@@ -64,6 +64,14 @@ impl Embedded {
     #[must_use]
     pub fn audit(&self) -> Audit<'_> {
         Audit(self)
+    }
+
+    /// Returns the number of records of each kind.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] or [`Error::Internal`] if the store cannot be used.
+    pub async fn records(&self) -> Result<BTreeMap<&'static str, usize>, Error> {
+        Ok(self.repositories.counts().await?)
     }
 
     /// Runs until `stop` is ready: takes over the jobs of an earlier run, executes deployments, takes the jobs

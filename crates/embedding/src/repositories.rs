@@ -1,6 +1,10 @@
 //! Implements the repositories and the queue over a store of records.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -91,6 +95,10 @@ impl Repositories {
             found.collect()
         })
         .await
+    }
+
+    pub(crate) async fn counts(&self) -> Result<BTreeMap<&'static str, usize>, StoreError> {
+        self.read(Records::counts).await
     }
 
     /// Deletes what is older than its retention.
