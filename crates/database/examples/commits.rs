@@ -12,13 +12,13 @@ use std::{
 };
 
 use chrono::DateTime;
+use launchway_database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
 use launchway_domain::{
     audit::{self, Action, Author, Chain, Entry, Event, Resource},
     ids::UserId,
     store::{self, StoreError, UnitOfWork as _},
     users::{SettingsChange, User, UserKind, Write},
 };
-use launchway_infrastructure::database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 

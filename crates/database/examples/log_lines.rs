@@ -11,6 +11,7 @@ use std::{
 };
 
 use chrono::DateTime;
+use launchway_database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
 use launchway_domain::{
     applications::{
         self, Application, ApplicationSecrets, BasePath, Blueprint, BuildPack, DockerfilePath, Labels,
@@ -24,7 +25,6 @@ use launchway_domain::{
     store::UnitOfWork as _,
     users::{self, User, UserKind},
 };
-use launchway_infrastructure::database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
 use uuid::Uuid;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;

@@ -14,8 +14,8 @@ use super::{columns::DbId, connection::AnyConnection, error::QueryError};
 macro_rules! each_backend {
     ($connection:expr, $backend:ident => $query:expr) => {
         match $connection {
-            $crate::database::AnyConnection::Sqlite($backend) => $query,
-            $crate::database::AnyConnection::Postgres($backend) => $query,
+            $crate::AnyConnection::Sqlite($backend) => $query,
+            $crate::AnyConnection::Postgres($backend) => $query,
         }
     };
 }
@@ -25,10 +25,10 @@ pub(super) use each_backend;
 macro_rules! insert_in_chunks {
     ($connection:expr, $table:expr, $rows:expr) => {{
         let (large, rest) = $rows.as_chunks::<64>();
-        $crate::database::dialect::insert_each!($connection, $table, large);
+        $crate::dialect::insert_each!($connection, $table, large);
         let (small, rest) = rest.as_chunks::<8>();
-        $crate::database::dialect::insert_each!($connection, $table, small);
-        $crate::database::dialect::insert_each!($connection, $table, rest.as_chunks::<1>().0);
+        $crate::dialect::insert_each!($connection, $table, small);
+        $crate::dialect::insert_each!($connection, $table, rest.as_chunks::<1>().0);
     }};
 }
 pub(super) use insert_in_chunks;
@@ -37,7 +37,7 @@ pub(super) use insert_in_chunks;
 macro_rules! insert_each {
     ($connection:expr, $table:expr, $chunks:expr) => {
         for chunk in $chunks {
-            $crate::database::dialect::each_backend!($connection, backend => diesel::insert_into($table)
+            $crate::dialect::each_backend!($connection, backend => diesel::insert_into($table)
                 .values(chunk)
                 .execute(backend))?;
         }

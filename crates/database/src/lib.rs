@@ -1,4 +1,4 @@
-//! The database: SQLite or PostgreSQL, behind one interface.
+#![doc = include_str!("../README.md")]
 //!
 //! **Invariant:** only [`Database::read`], [`Database::read_point`] and [`Database::write`] touch a
 //! connection, and no caller holds one across an `.await`. [`tables`] opens a connection of its own, for

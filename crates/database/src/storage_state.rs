@@ -8,9 +8,9 @@ use std::{
 use async_trait::async_trait;
 use diesel::prelude::*;
 use launchway_domain::store::{StoreError, StoreHealth};
+use launchway_system::files;
 
 use super::{Database, DatabaseUrl, error::QueryError, schema::installation_identity};
-use crate::files;
 
 /// A disk with less free space than this is full.
 pub(super) const FULL_BELOW: u64 = 256 * 1024;

@@ -20,6 +20,7 @@ use std::{
 
 use diesel::connection::{SimpleConnection as _, TransactionManager as _};
 use launchway_domain::{error_chain::ErrorChain, store::StoreError};
+use launchway_system::files;
 use tokio::{
     sync::{Semaphore, oneshot},
     task, time,
@@ -34,7 +35,6 @@ use super::{
     statistics::Counters,
     storage_state::FULL_BELOW,
 };
-use crate::files;
 
 /// The most changes that are queued for the writer before callers wait.
 const QUEUE: usize = 4096;

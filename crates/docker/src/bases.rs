@@ -30,7 +30,7 @@ struct Inspection<'a> {
 impl DockerEngine {
     /// Returns the Dockerfile that is built in place of the repository's, after every image that it needs
     /// was pulled and inspected: one that the builder pulls itself would not have been.
-    pub(in crate::docker) async fn canonical_dockerfile(
+    pub(crate) async fn canonical_dockerfile(
         &self,
         dockerfile: &[u8],
         plan: &BuildPlan,
@@ -46,7 +46,7 @@ impl DockerEngine {
     }
 
     /// Returns a Dockerfile that consists of `FROM` only. The image is present.
-    pub(in crate::docker) async fn dockerfile_from(
+    pub(crate) async fn dockerfile_from(
         &self,
         image: &PermittedImage,
         output: &Arc<dyn Output>,

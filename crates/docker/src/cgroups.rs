@@ -13,6 +13,10 @@ mod directory;
 use std::{path::Path, time::Duration};
 
 use launchway_domain::{deployments::StepError, ids::Ids as _};
+use launchway_system::{
+    clock::TimeOrderedIds,
+    process::{Invocation, ProcessError},
+};
 use rustix::system::uname;
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -20,10 +24,6 @@ use uuid::Uuid;
 pub(super) use self::directory::BuildCgroup;
 use self::directory::{Hierarchy, REMOVAL_ATTEMPTS, REMOVAL_PAUSE};
 use super::{Builder, DockerEngine, errors::EngineError};
-use crate::{
-    clock::TimeOrderedIds,
-    process::{Invocation, ProcessError},
-};
 
 /// The slice that the packages install, for engines with the systemd cgroup driver.
 const BUILD_SLICE: &str = "launchway-builds.slice";

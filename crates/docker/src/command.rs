@@ -21,6 +21,7 @@ use std::{
 };
 
 use launchway_domain::deployments::Output;
+use launchway_system::process::{Finished, Invocation, ProcessError};
 use serde_json::Value;
 use tokio::{sync::OnceCell, time::sleep};
 
@@ -31,7 +32,6 @@ pub(super) use self::{
     networks::NetworkId,
 };
 use super::{errors::EngineError, labels::Label, socket::Socket};
-use crate::process::{Finished, Invocation, ProcessError};
 
 /// The lines of an error message that are read.
 const ERROR_LINES: usize = 20;

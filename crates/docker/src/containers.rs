@@ -16,6 +16,7 @@ use launchway_domain::{
     },
     ids::DeploymentId,
 };
+use launchway_system::process::ProcessError;
 use serde_json::Value;
 
 pub(super) use self::{
@@ -31,7 +32,6 @@ use super::{
     labels::{self, Label},
     networks::Network,
 };
-use crate::process::ProcessError;
 
 /// The exit code of a killed program.
 const KILLED: i32 = 137;

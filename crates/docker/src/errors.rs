@@ -2,8 +2,7 @@
 //! gone.
 
 use launchway_domain::{deployments::StepError, error_chain::ErrorChain};
-
-use crate::process::ProcessError;
+use launchway_system::process::ProcessError;
 
 /// The error of a docker call.
 #[derive(Debug)]

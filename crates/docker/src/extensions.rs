@@ -32,7 +32,7 @@ use super::{
 
 /// Creates and removes the objects of extensions on the engine.
 #[derive(Debug)]
-pub(crate) struct ExtensionObjects {
+pub struct ExtensionObjects {
     compositions: Arc<Compositions>,
     engine: Arc<DockerEngine>,
     /// The ports of this machine that must not be allocated.
@@ -75,7 +75,7 @@ impl Made {
 
 impl ExtensionObjects {
     /// Returns objects that run compositions by `compositions`, and everything else on its engine.
-    pub(crate) fn new(
+    pub fn new(
         compositions: Arc<Compositions>,
         reserved: BTreeSet<u16>,
         ports: PortPolicy,
@@ -94,7 +94,7 @@ impl ExtensionObjects {
     }
 
     /// Returns a running container of a run, by its name, or by those of its composition and service.
-    pub(crate) async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {
+    pub async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {
         let mut marks = self.whose_run(run).marks();
         marks.push(Label::of_execution(run.execution));
         for record in self.records(&marks).await? {
@@ -112,7 +112,7 @@ impl ExtensionObjects {
     }
 
     /// Removes everything that an extension created for an organization.
-    pub(crate) async fn uninstall(
+    pub async fn uninstall(
         &self,
         organization: OrganizationId,
         extension: &ExtensionKey,
@@ -197,7 +197,7 @@ fn not_running(name: &ObjectName) -> StepError {
 ///
 /// # Errors
 /// A message about the first thing in it that is not allowed.
-pub(crate) fn check_file(text: &str, values: &Variables) -> Result<(), String> {
+pub fn check_file(text: &str, values: &Variables) -> Result<(), String> {
     let file = ExtensionFile::read(text, values)?;
     file.images().try_for_each(|(service, image)| match references::familiar(image) {
         Some(_) => Ok(()),
@@ -207,12 +207,12 @@ pub(crate) fn check_file(text: &str, values: &Variables) -> Result<(), String> {
 
 /// Returns the ports that a compose file publishes, each with the name of its service; none of a file that cannot
 /// be used.
-pub(crate) fn file_ports(text: &str, values: &Variables) -> Vec<(String, PublishedPort)> {
+pub fn file_ports(text: &str, values: &Variables) -> Vec<(String, PublishedPort)> {
     let Ok(file) = ExtensionFile::read(text, values) else { return Vec::new() };
     file.ports().map(|(service, port)| (service.to_string(), *port)).collect()
 }
 
 /// Returns whether an image may be referred to by this name.
-pub(crate) fn may_be_named(image: &ImageRef) -> bool {
+pub fn may_be_named(image: &ImageRef) -> bool {
     references::familiar(image).is_some()
 }

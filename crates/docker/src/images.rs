@@ -8,6 +8,7 @@ use launchway_domain::{
     deployments::{BuildPlan, ImageBuilder, ImageName, Output, Owner, StepError},
     ids::OrganizationId,
 };
+use launchway_system::process::ProcessError;
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -21,7 +22,6 @@ use super::{
     notice::WithoutNotice,
     registries::{PermittedImage, Pulled},
 };
-use crate::process::ProcessError;
 
 /// The number of an application's images whose layers are reused.
 const MOST_KNOWN: usize = 5;

@@ -14,6 +14,7 @@ use launchway_domain::{
         Owner, PrintedLine, StepError,
     },
 };
+use launchway_system::clock::SystemClock;
 use serde_json::Value;
 use tokio::{
     sync::Notify,
@@ -28,7 +29,6 @@ use super::{
     labels::{self, Label},
     lines::{Lines, StampedLine},
 };
-use crate::clock::SystemClock;
 
 /// The time that the engine may take to write a line after it was timestamped. Two outputs are written by
 /// two threads, so that a line may appear before an older one.

@@ -1,4 +1,4 @@
-//! The Docker engine, used through its command line: images, containers, networks and inventory.
+#![doc = include_str!("../README.md")]
 //!
 //! **Invariant:** only `command` builds command lines, one function for each command of docker. A value
 //! that came from a user is in a position where docker accepts any text, and no value of a container's
@@ -7,10 +7,7 @@
 //! **Invariant:** everything that is created carries the labels of `labels`, and nothing without the label
 //! of this installation is ever listed, stopped or removed.
 //!
-//! The client runs without the server's environment, but with the variables that an operator configures it
-//! by: `HOME` and `DOCKER_CONFIG` (credentials of registries), `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and
-//! `DOCKER_CERT_PATH` (the location of the engine). A configuration folder of our own would disable the
-//! operator's `docker login`.
+//! The client gets no configuration folder of our own: that would disable the operator's `docker login`.
 
 mod addresses;
 mod bases;
@@ -24,12 +21,15 @@ mod errors;
 mod events;
 mod extensions;
 mod groups;
+pub mod health;
 mod host_networks;
 mod images;
 mod inventory;
 mod labels;
 mod lines;
+mod links;
 mod networks;
+pub mod nixpacks;
 mod notice;
 mod references;
 mod registries;
@@ -51,20 +51,20 @@ use launchway_domain::{
     deployments::ImageName,
     ids::{ApplicationId, InstanceId, OrganizationId},
 };
+use launchway_system::{
+    clock::SystemClock,
+    resolver::{Resolver, SystemResolver},
+};
 use tokio::sync::OnceCell;
 
 use self::{
     addresses::AddressBook, cgroups::PidsLimiter, command::Docker, containers::ListMemory, events::News,
     networks::Network,
 };
-pub use self::{cgroups::MissingLimit, compose::Compositions};
-pub(crate) use self::{
-    environment::is_obeyed,
+pub use self::{
+    cgroups::MissingLimit,
+    compose::Compositions,
     extensions::{ExtensionObjects, check_file, file_ports, may_be_named},
-};
-use crate::{
-    clock::SystemClock,
-    outbound::{Resolver, SystemResolver},
 };
 
 const MEBIBYTE: u64 = 1024 * 1024;

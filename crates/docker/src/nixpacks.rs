@@ -22,14 +22,16 @@ use launchway_domain::{
     applications::Variables,
     deployments::{BuildPlan, BuildPlanner, Output, StepError},
 };
+use launchway_system::{
+    files,
+    process::{Finished, Invocation, ProcessError},
+};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    docker::is_obeyed,
-    files,
+    environment::is_obeyed,
     links::{self, beneath},
-    process::{Finished, Invocation, ProcessError},
 };
 
 /// The output folder of the program.

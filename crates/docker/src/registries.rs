@@ -13,9 +13,9 @@ use launchway_domain::{
     applications::{ImageRef, Reference, Registry, RegistryAccess},
     deployments::{Output, StepError},
 };
+use launchway_system::{process::ProcessError, resolver::look_up};
 
 use super::{DockerEngine, errors::EngineError, references};
-use crate::{outbound::names::look_up, process::ProcessError};
 
 /// The timeout of resolving the name of a registry.
 const LOOKUP_TIME: Duration = Duration::from_secs(5);

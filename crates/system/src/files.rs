@@ -21,7 +21,7 @@ const MOST_TRIES: u32 = 5;
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// Runs `work` on a blocking thread.
-pub(crate) async fn off_thread<T: Send + 'static>(
+pub async fn off_thread<T: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, StepError> {
@@ -33,10 +33,10 @@ pub(crate) async fn off_thread<T: Send + 'static>(
 
 /// Cancels work on files whose caller has gone: the work checks the flag from time to time.
 #[derive(Debug, Default)]
-pub(crate) struct Unwanted(Arc<AtomicBool>);
+pub struct Unwanted(Arc<AtomicBool>);
 
 impl Unwanted {
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+    pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 }
@@ -48,39 +48,39 @@ impl Drop for Unwanted {
 }
 
 /// Returns the error for a failure of this machine's file system.
-pub(crate) fn fault(what: &str, error: &io::Error) -> StepError {
+pub fn fault(what: &str, error: &io::Error) -> StepError {
     StepError::Retryable(format!("cannot {what}: {error}"))
 }
 
 /// Creates a folder that only its owner may enter, with its parents.
-pub(crate) fn make_private_folders(path: &Path) -> io::Result<()> {
+pub fn make_private_folders(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Creates a folder that only its owner may enter. Fails if it exists.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Creates a file that only its owner may read. Fails if it exists.
-pub(crate) fn write_private_file(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_private_file(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
 }
 
 /// Returns the free bytes of the file system of `path` for this process.
-pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(path)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// Returns the entries of a folder.
-pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
 }
 
 /// Removes a file, or a folder with everything in it. A missing one is no error.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {
         tries += 1;

@@ -1,8 +1,8 @@
 //! Runs other programs.
 //!
-//! **Invariant:** only this module of the crate starts processes. A program gets exactly the arguments and
-//! the environment that its caller set, no shell in between; it and all its child processes end with its
-//! timeout, with its future, and with this process.
+//! **Invariant:** of all adapters only this module starts processes. A program gets exactly the arguments
+//! and the environment that its caller set, no shell in between; it and all its child processes end with
+//! its timeout, with its future, and with this process.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -31,7 +31,7 @@ const LONGEST_BEGUN: usize = 128 * 1024;
 const AFTERMATH: Duration = Duration::from_secs(2);
 
 /// A program to run once. Its arguments and input may be secret, so they are never shown.
-pub(crate) struct Invocation {
+pub struct Invocation {
     program: PathBuf,
     wrappers: Vec<OsString>,
     arguments: Vec<OsString>,
@@ -43,17 +43,17 @@ pub(crate) struct Invocation {
 
 /// A program that has ended.
 #[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) status: ExitStatus,
+pub struct Finished {
+    pub status: ExitStatus,
     /// Its standard output; empty when that went elsewhere.
-    pub(crate) answer: Vec<u8>,
+    pub answer: Vec<u8>,
     /// The end of its standard error, or of all its output when that went elsewhere.
-    pub(crate) complaints: Vec<u8>,
+    pub complaints: Vec<u8>,
 }
 
 /// An error of running a program.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ProcessError {
+pub enum ProcessError {
     #[error("`{0}` is not installed")]
     NotInstalled(String),
     #[error("`{0}` took longer than {1:?}")]
@@ -66,12 +66,12 @@ pub(crate) enum ProcessError {
 
 impl Finished {
     /// Returns whether it succeeded.
-    pub(crate) fn succeeded(&self) -> bool {
+    pub fn succeeded(&self) -> bool {
         self.status.success()
     }
 
     /// Returns the last lines of its error output, for users.
-    pub(crate) fn last_error_lines(&self, lines: usize) -> String {
+    pub fn last_error_lines(&self, lines: usize) -> String {
         let text = String::from_utf8_lossy(&self.complaints);
         let lines: Vec<&str> =
             text.lines().filter(|line| !line.trim().is_empty()).rev().take(lines).collect();
@@ -81,7 +81,7 @@ impl Finished {
 
 impl Invocation {
     /// `program` by its name on the `PATH`, or by its path. It has no environment but `PATH`.
-    pub(crate) fn new(program: impl AsRef<OsStr>, limit: Duration) -> Self {
+    pub fn new(program: impl AsRef<OsStr>, limit: Duration) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         Self {
             program: program.as_ref().into(),
@@ -95,50 +95,50 @@ impl Invocation {
     }
 
     /// Sets the `PATH`, for finding the program and for the program itself.
-    pub(crate) fn with_path(mut self, path: &OsStr) -> Self {
+    pub fn with_path(mut self, path: &OsStr) -> Self {
         self.environment = vec![("PATH".into(), path.to_owned())];
         self
     }
 
-    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
-    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+    pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
         self
     }
 
-    pub(crate) fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
     /// Sets its standard input, which is empty by default.
-    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
+    pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
     }
 
-    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+    pub fn in_folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
     }
 
     /// Runs the program through a wrapper, which gets it and its arguments as arguments.
-    pub(crate) fn under<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
+    pub fn under<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrappers.extend(wrapper.into_iter().map(|part| part.as_ref().to_owned()));
         self
     }
 
     /// Runs it and returns its output.
-    pub(crate) async fn run(self) -> Result<Finished, ProcessError> {
+    pub async fn run(self) -> Result<Finished, ProcessError> {
         self.run_within_limit(None).await
     }
 
     /// Runs it, and writes its output to `output` as it is printed.
-    pub(crate) async fn run_into(self, output: Arc<dyn Output>) -> Result<Finished, ProcessError> {
+    pub async fn run_into(self, output: Arc<dyn Output>) -> Result<Finished, ProcessError> {
         self.run_within_limit(Some(output)).await
     }
 

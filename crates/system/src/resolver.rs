@@ -63,7 +63,7 @@ impl Resolver for SystemResolver {
 
 /// Returns the addresses of a host, which may itself be an address. `None` if there are none, or if the
 /// lookup timed out.
-pub(crate) async fn look_up(resolver: &dyn Resolver, host: &str, max_wait: Duration) -> Option<Vec<IpAddr>> {
+pub async fn look_up(resolver: &dyn Resolver, host: &str, max_wait: Duration) -> Option<Vec<IpAddr>> {
     if let Ok(address) = host.parse() {
         return Some(vec![address]);
     }

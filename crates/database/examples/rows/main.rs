@@ -19,7 +19,7 @@ use diesel::{
     Connection as _, PgConnection, QueryableByName, RunQueryDsl as _, SqliteConnection,
     connection::SimpleConnection as _, sql_query, sql_types::Text,
 };
-use launchway_infrastructure::database::{AnyConnection, DatabaseUrl};
+use launchway_database::{AnyConnection, DatabaseUrl};
 
 use self::{
     dialect::Dialect,

@@ -12,7 +12,7 @@ use launchway_domain::{
     store::{StoreError, Unique},
 };
 
-use crate::database::{
+use crate::{
     columns::DbId, connection::AnyConnection, dialect::each_backend, error::QueryError, schema::hosts,
 };
 

@@ -9,7 +9,7 @@ use launchway_domain::{
 };
 
 use super::rows::{read, read_hostnames};
-use crate::database::{
+use crate::{
     columns::DbId, connection::AnyConnection, dialect::hold_one, error::QueryError, schema::applications,
     search::lower_case,
 };

@@ -12,7 +12,7 @@ use launchway_domain::{
     secret::Sealed,
 };
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::applications,
@@ -20,7 +20,7 @@ use crate::database::{
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = applications)]
-pub(in crate::database) struct ApplicationRow {
+pub(crate) struct ApplicationRow {
     #[diesel(deserialize_as = DbId)]
     id: ApplicationId,
     #[diesel(deserialize_as = DbId)]
@@ -128,7 +128,7 @@ fn repository(build_pack: BuildPack, stored: String) -> Result<Repository, Query
 }
 
 /// Reads an optional value.
-pub(in crate::database) fn read<T>(stored: Option<String>) -> Result<Option<T>, QueryError>
+pub(crate) fn read<T>(stored: Option<String>) -> Result<Option<T>, QueryError>
 where
     T: TryFrom<String, Error: std::error::Error + Send + Sync + 'static>,
 {

@@ -8,7 +8,7 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     deployments,
@@ -17,7 +17,7 @@ use crate::database::{
 };
 
 /// Sets the state of `applications`. One that has the state already keeps its timestamp.
-pub(in crate::database) fn set_state(
+pub(crate) fn set_state(
     connection: &mut AnyConnection,
     applications: Vec<DbId>,
     state: ApplicationState,
@@ -38,7 +38,7 @@ pub(in crate::database) fn set_state(
 /// Updates the states of applications after a deployment of each moved to the state beside its id: an
 /// application without a running version has the state of its newest open deployment, or the outcome of the
 /// last one.
-pub(in crate::database) fn follow(
+pub(crate) fn follow(
     connection: &mut AnyConnection,
     moved: &[(ApplicationId, DeploymentState)],
     at: Timestamp,

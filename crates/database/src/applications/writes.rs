@@ -10,7 +10,7 @@ use launchway_domain::{
 };
 
 use super::{hosts, names::Names, rows::ChosenColumns, state::set_state};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     deployments,
@@ -21,7 +21,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(application) => insert(connection, application),
         Write::Update { scope, id, seen, blueprint, secrets, at } => {

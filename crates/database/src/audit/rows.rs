@@ -7,7 +7,7 @@ use launchway_domain::{
     ids::{AuditEntryId, UserId},
 };
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::{audit_chains, audit_entries},

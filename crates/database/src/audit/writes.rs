@@ -8,7 +8,7 @@ use launchway_domain::{
 };
 
 use super::rows::HeadRow;
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::each_backend,
@@ -18,7 +18,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     let Write::Append(entry) = write;
     let (head, last_at) = hold_head(connection, entry.chain)?;
     let at = entry.at.max(last_at + TimeDelta::microseconds(1));

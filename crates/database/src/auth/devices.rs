@@ -2,17 +2,15 @@
 
 use diesel::prelude::*;
 use launchway_domain::{auth::Session, clock::Timestamp, ids::Ids as _, notifications::Login, users::User};
+use launchway_system::clock::TimeOrderedIds;
 
 use crate::{
-    clock::TimeOrderedIds,
-    database::{
-        columns::{DbId, DbTs},
-        connection::AnyConnection,
-        error::QueryError,
-        notifications::{announce, has_channel},
-        schema::{memberships, organizations, sessions, users},
-        users::UserRow,
-    },
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    error::QueryError,
+    notifications::{announce, has_channel},
+    schema::{memberships, organizations, sessions, users},
+    users::UserRow,
 };
 
 /// Stores the events of a login that is about to open `session`.

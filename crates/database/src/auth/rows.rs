@@ -8,7 +8,7 @@ use launchway_domain::{
     secret::Sealed,
 };
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::{api_tokens, sessions, two_factor},
@@ -101,6 +101,6 @@ impl From<TwoFactorRow> for TwoFactor {
 }
 
 /// Reads a stored hash.
-pub(in crate::database) fn stored_hash(bytes: &[u8]) -> Result<TokenHash, QueryError> {
+pub(crate) fn stored_hash(bytes: &[u8]) -> Result<TokenHash, QueryError> {
     <[u8; 32]>::try_from(bytes).map(TokenHash::from).map_err(QueryError::unreadable)
 }

@@ -3,7 +3,7 @@
 use diesel::{prelude::*, query_dsl::methods::FilterDsl};
 use launchway_domain::{auth::TokenHash, clock::Timestamp, ids::UserId, secret::Sealed};
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::each_backend,

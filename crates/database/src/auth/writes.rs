@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 
 use super::{devices::announce_login, rows::stored_hash, second_factor};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::each_backend,
@@ -24,7 +24,7 @@ use crate::database::{
 const KEPT: TimeDelta = DEVICE_KNOWN_FOR;
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::ClaimInstallation { admin, at } => claim_installation(connection, *admin, *at),
         Write::SetPassword { user_id, hash, at } => set_password(connection, *user_id, hash, *at),
@@ -85,10 +85,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
 }
 
 /// Returns the token hash of a session.
-pub(in crate::database) fn token_hash_of(
-    connection: &mut AnyConnection,
-    id: SessionId,
-) -> Result<TokenHash, QueryError> {
+pub(crate) fn token_hash_of(connection: &mut AnyConnection, id: SessionId) -> Result<TokenHash, QueryError> {
     let bytes: Vec<u8> =
         sessions::table.find(DbId::from(id)).select(sessions::token_hash).first(connection)?;
     stored_hash(&bytes)

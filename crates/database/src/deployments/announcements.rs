@@ -8,16 +8,14 @@ use launchway_domain::{
     jobs::JobState,
     notifications::{EndedDeployment, EventKind},
 };
+use launchway_system::clock::TimeOrderedIds;
 
 use crate::{
-    clock::TimeOrderedIds,
-    database::{
-        columns::{DbId, DbTs},
-        connection::AnyConnection,
-        error::QueryError,
-        notifications::{announce, has_channel},
-        schema::{applications, deployments, jobs, organizations},
-    },
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    error::QueryError,
+    notifications::{announce, has_channel},
+    schema::{applications, deployments, jobs, organizations},
 };
 
 diesel::alias!(deployments as replacements: Replacements);

@@ -13,7 +13,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use super::{announcements::announce_ends, rows::is_open};
-use crate::database::{
+use crate::{
     applications::follow,
     columns::{DbId, DbTs},
     connection::AnyConnection,

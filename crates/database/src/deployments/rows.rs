@@ -11,7 +11,7 @@ use launchway_domain::{
     ids::{ApplicationId, DeploymentId, DeploymentStatusId, JobId, OrganizationId},
 };
 
-use crate::database::{
+use crate::{
     applications::read,
     columns::{DbId, DbTs},
     error::QueryError,
@@ -133,6 +133,6 @@ pub(super) fn kind_name(kind: DeploymentKind) -> &'static str {
 
 /// Selects open deployments. Written as a literal, because with parameters the planner does not see that
 /// the partial index applies.
-pub(in crate::database) fn is_open() -> SqlLiteral<Bool> {
+pub(crate) fn is_open() -> SqlLiteral<Bool> {
     sql("deployments.status IN ('queued', 'cloning', 'building', 'deploying')")
 }

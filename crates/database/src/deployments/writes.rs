@@ -16,7 +16,7 @@ use super::{
     jobs::follow_jobs,
     rows::{FactColumns, kind_name},
 };
-use crate::database::{
+use crate::{
     applications::{follow, set_state},
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -26,7 +26,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(deployment) => insert(connection, deployment),
         Write::Advance { id, progress, at } => advance(connection, *id, progress, *at),
@@ -39,7 +39,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
 
 /// Returns the application of a deployment; `None` for an unknown one. On PostgreSQL no other transaction
 /// changes the application or its deployments until this one ends.
-pub(in crate::database) fn held_application_of(
+pub(crate) fn held_application_of(
     connection: &mut AnyConnection,
     id: DeploymentId,
 ) -> Result<Option<ApplicationId>, QueryError> {

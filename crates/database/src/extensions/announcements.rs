@@ -7,16 +7,14 @@ use launchway_domain::{
     ids::Ids as _,
     notifications::{EndedExecution, EventKind},
 };
+use launchway_system::clock::TimeOrderedIds;
 
 use crate::{
-    clock::TimeOrderedIds,
-    database::{
-        columns::{DbId, DbTs},
-        connection::AnyConnection,
-        error::QueryError,
-        notifications::{announce, has_channel},
-        schema::{extension_executions, extensions, organizations, users},
-    },
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    error::QueryError,
+    notifications::{announce, has_channel},
+    schema::{extension_executions, extensions, organizations, users},
 };
 
 /// Stores the event of each of the runs, which have just entered `state`.

@@ -16,7 +16,7 @@ use launchway_domain::{
 };
 
 use super::{log, rows::ExtensionRow, with_variables};
-use crate::database::{
+use crate::{
     Database,
     columns::{DbId, DbTs},
     connection::AnyConnection,

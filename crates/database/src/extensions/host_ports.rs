@@ -13,7 +13,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use crate::database::{
+use crate::{
     Database,
     columns::DbId,
     connection::AnyConnection,

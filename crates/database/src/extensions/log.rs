@@ -17,7 +17,7 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use crate::database::{
+use crate::{
     Database,
     columns::{DbId, DbTs},
     connection::AnyConnection,

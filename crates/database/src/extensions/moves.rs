@@ -14,7 +14,7 @@ use launchway_domain::{
 };
 
 use super::{announcements::announce_ends, writes::is_open};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::{QueryError, guarded},

@@ -8,7 +8,7 @@ use launchway_domain::{
 };
 
 use super::rows::DefinitionColumns;
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::{Lock, each_backend, hold},

@@ -6,7 +6,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::each_backend,

@@ -13,7 +13,7 @@ use launchway_domain::{
     store::{StoreError, Unique},
 };
 
-use crate::database::{
+use crate::{
     columns::DbId,
     connection::AnyConnection,
     dialect::each_backend,

@@ -10,7 +10,7 @@ use launchway_domain::{
     ids::{ExtensionId, ExtensionVariableId, OrganizationId},
 };
 
-use crate::database::{
+use crate::{
     applications::read,
     columns::{DbId, DbTs},
     error::QueryError,

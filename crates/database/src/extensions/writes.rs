@@ -14,7 +14,7 @@ use launchway_domain::{
 };
 
 use super::{moves, publish, requests, routes};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::{QueryError, guarded},
@@ -22,7 +22,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Publish(extension) => publish::publish(connection, extension),
         Write::Withdraw { keep, at } => publish::withdraw(connection, keep, *at),
@@ -95,11 +95,7 @@ fn uninstall(
 /// about to.
 ///
 /// The caller that deletes an organization locks it, so that no run is requested meanwhile.
-pub(in crate::database) fn leave(
-    connection: &mut AnyConnection,
-    scope: Scope,
-    at: Timestamp,
-) -> Result<(), QueryError> {
+pub(crate) fn leave(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result<(), QueryError> {
     let id = DbId::from(scope.id());
     let installations =
         extension_installations::table.filter(extension_installations::organization_id.eq(id));

@@ -14,7 +14,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use super::rows::{JobRow, runs, waits};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::{Lock, hold},

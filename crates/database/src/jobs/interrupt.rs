@@ -10,7 +10,7 @@ use launchway_domain::{
 };
 
 use super::rows::{LeaseRow, held_by, held_job, runs, waits, waits_replaceable};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::hold_one,

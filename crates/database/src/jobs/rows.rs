@@ -13,7 +13,7 @@ use launchway_domain::{
     organizations::Scope,
 };
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::QueryError,
@@ -109,7 +109,7 @@ pub(super) fn waits_replaceable() -> SqlLiteral<Bool> {
 }
 
 /// Selects running jobs.
-pub(in crate::database) fn runs() -> SqlLiteral<Bool> {
+pub(crate) fn runs() -> SqlLiteral<Bool> {
     sql("jobs.state = 'running'")
 }
 

@@ -13,7 +13,7 @@ use super::{
     interrupt::no_lease,
     rows::{held_by, held_job, waits_replaceable},
 };
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::{each_backend, hold_one},
@@ -22,7 +22,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Enqueue(job) => enqueue(connection, job),
         Write::RequestCancel { scope, id, at } => request_cancel(connection, *scope, *id, *at),

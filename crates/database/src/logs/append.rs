@@ -10,7 +10,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use super::{rows::NewRow, usage};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::{each_backend, hold_one, insert_in_chunks},
@@ -20,7 +20,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     let Write::Append(lines) = write;
     // Other writes of the transaction may need these locks, which come before those of heads.
     for application in applications_of(lines) {
@@ -30,7 +30,7 @@ pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) 
 }
 
 /// Appends lines, and deletes the oldest ones of logs that exceed `limits`.
-pub(in crate::database) fn append_within(
+pub(crate) fn append_within(
     connection: &mut AnyConnection,
     lines: &[NewLine],
     limits: LogLimits,
@@ -45,10 +45,7 @@ fn applications_of(lines: &[NewLine]) -> BTreeSet<Uuid> {
 }
 
 /// Appends lines to the logs of their applications. Those of a deleted application are dropped.
-pub(in crate::database) fn append(
-    connection: &mut AnyConnection,
-    lines: &[NewLine],
-) -> Result<(), QueryError> {
+pub(crate) fn append(connection: &mut AnyConnection, lines: &[NewLine]) -> Result<(), QueryError> {
     let there = those_that_are_there(connection, applications_of(lines))?;
     let lines: Vec<&NewLine> =
         lines.iter().filter(|line| there.contains(&line.application_id.into())).collect();

@@ -7,7 +7,7 @@ use launchway_domain::{
     logs::{Level, LogLine},
 };
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     schema::application_logs,
 };

@@ -3,7 +3,7 @@
 use diesel::{dsl::max, prelude::*};
 
 use super::usage;
-use crate::database::{
+use crate::{
     columns::DbId,
     connection::AnyConnection,
     error::QueryError,

@@ -11,7 +11,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use super::{append::append, trim::forget};
-use crate::database::{
+use crate::{
     columns::DbId,
     connection::AnyConnection,
     dialect::each_backend,
@@ -154,7 +154,7 @@ fn note(
     freed: i64,
     setting: &str,
 ) -> Result<(), QueryError> {
-    let newest: Option<(DbId, crate::database::columns::DbTs)> = application_logs::table
+    let newest: Option<(DbId, crate::columns::DbTs)> = application_logs::table
         .filter(application_logs::application_id.eq(application))
         .order(application_logs::number.desc())
         .select((application_logs::deployment_id, application_logs::created_at))

@@ -8,16 +8,15 @@ use launchway_domain::{
     ids::{Ids as _, OrganizationId},
     notifications::{ChannelKind, DeliveryState, Event},
 };
+use launchway_system::clock::TimeOrderedIds;
 
 use super::rows::facts_text;
+
 use crate::{
-    clock::TimeOrderedIds,
-    database::{
-        columns::{DbId, DbTs},
-        connection::AnyConnection,
-        error::QueryError,
-        schema::{deliveries, events, organizations, smtp_configs, webhook_configs},
-    },
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    error::QueryError,
+    schema::{deliveries, events, organizations, smtp_configs, webhook_configs},
 };
 
 /// The condition that an organization, named by a column, has an active channel.
@@ -27,21 +26,21 @@ use crate::{
 macro_rules! has_channel {
     ($organization:expr) => {
         diesel::dsl::exists(
-            $crate::database::schema::webhook_configs::table
-                .filter($crate::database::schema::webhook_configs::organization_id.eq($organization))
-                .filter($crate::database::schema::webhook_configs::is_active.eq(true)),
+            $crate::schema::webhook_configs::table
+                .filter($crate::schema::webhook_configs::organization_id.eq($organization))
+                .filter($crate::schema::webhook_configs::is_active.eq(true)),
         )
         .or(diesel::dsl::exists(
-            $crate::database::schema::smtp_configs::table
-                .filter($crate::database::schema::smtp_configs::organization_id.eq($organization))
-                .filter($crate::database::schema::smtp_configs::is_active.eq(true)),
+            $crate::schema::smtp_configs::table
+                .filter($crate::schema::smtp_configs::organization_id.eq($organization))
+                .filter($crate::schema::smtp_configs::is_active.eq(true)),
         ))
     };
 }
-pub(in crate::database) use has_channel;
+pub(crate) use has_channel;
 
 /// Inserts a delivery for every active channel of the organization. Without one nothing is written.
-pub(in crate::database) fn announce(connection: &mut AnyConnection, event: &Event) -> Result<(), QueryError> {
+pub(crate) fn announce(connection: &mut AnyConnection, event: &Event) -> Result<(), QueryError> {
     let channels = active_channels(connection, event.organization_id)?;
     if channels.is_empty() {
         return Ok(());

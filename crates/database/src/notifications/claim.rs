@@ -22,7 +22,7 @@ use super::{
     outcome::{REMOVED, SWITCHED_OFF, end_waiting},
     rows::{EventRow, SmtpRow, WebhookRow, is_sent, waits},
 };
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs, Id, Ts},
     connection::AnyConnection,
     dialect::{Lock, hold},

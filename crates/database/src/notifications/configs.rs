@@ -13,7 +13,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use super::outcome::{REMOVED, SWITCHED_OFF, end_waiting};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::QueryError,

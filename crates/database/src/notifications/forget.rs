@@ -6,7 +6,7 @@ use diesel::{
 };
 use launchway_domain::{clock::Timestamp, notifications::DeliveryState};
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::{Lock, hold},

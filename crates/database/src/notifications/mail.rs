@@ -12,7 +12,7 @@ use super::{
     outcome::{REMOVED, SWITCHED_OFF, end_waiting},
     rows::recipients_text,
 };
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::{QueryError, guarded},

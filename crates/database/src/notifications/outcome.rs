@@ -13,7 +13,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use super::rows::{held_by, is_sent, no_lease, waits};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::{Lock, hold},

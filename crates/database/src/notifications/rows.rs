@@ -19,7 +19,7 @@ use launchway_domain::{
     users::EmailAddress,
 };
 
-use crate::database::{
+use crate::{
     applications::read,
     columns::{DbId, DbTs},
     error::QueryError,

@@ -15,7 +15,7 @@ use super::{
     mail,
     outcome::{end_waiting, why_off},
 };
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::{QueryError, guarded},
@@ -26,7 +26,7 @@ use crate::database::{
 const ORGANIZATION_DELETED: &str = "the organization was deleted";
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Announce(event) => announce(connection, event),
         Write::InsertWebhook(config) => configs::insert(connection, config),
@@ -80,11 +80,7 @@ fn replay(
 /// Deletes the channels of an organization with it, and ends their pending deliveries.
 ///
 /// The caller that deletes an organization locks it, so that no channel is created meanwhile.
-pub(in crate::database) fn leave(
-    connection: &mut AnyConnection,
-    scope: Scope,
-    at: Timestamp,
-) -> Result<(), QueryError> {
+pub(crate) fn leave(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result<(), QueryError> {
     let id = DbId::from(scope.id());
     let webhooks: Vec<DbId> = webhook_configs::table
         .filter(webhook_configs::organization_id.eq(id))

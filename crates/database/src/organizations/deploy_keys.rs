@@ -10,7 +10,7 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use crate::database::{
+use crate::{
     Database,
     columns::{DbId, DbTs},
     connection::AnyConnection,

@@ -14,7 +14,7 @@ use super::{
     rows::OrganizationRow,
     writes::{hold, insert_membership},
 };
-use crate::database::{
+use crate::{
     auth::stored_hash,
     columns::{DbId, DbTs},
     connection::AnyConnection,

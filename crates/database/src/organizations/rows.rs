@@ -7,14 +7,14 @@ use launchway_domain::{
     organizations::{Description, Membership, Organization, OrganizationName, Role},
 };
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     schema::{memberships, organizations},
 };
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = organizations)]
-pub(in crate::database) struct OrganizationRow {
+pub(crate) struct OrganizationRow {
     #[diesel(deserialize_as = DbId)]
     id: OrganizationId,
     #[diesel(deserialize_as = String)]

@@ -12,7 +12,7 @@ use launchway_domain::{
 };
 
 use super::{deploy_keys, invitations};
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::{QueryError, guarded},
@@ -21,7 +21,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Insert(organization) => insert(connection, organization),
         Write::Update { scope, name, description, at } => {
@@ -90,10 +90,7 @@ pub(super) fn hold(connection: &mut AnyConnection, id: OrganizationId) -> Result
 }
 
 /// Fails if an organization is deleted. On PostgreSQL it is not deleted until this transaction ends.
-pub(in crate::database) fn require(
-    connection: &mut AnyConnection,
-    id: OrganizationId,
-) -> Result<(), QueryError> {
+pub(crate) fn require(connection: &mut AnyConnection, id: OrganizationId) -> Result<(), QueryError> {
     let organization = not_deleted(id.into());
     let found: Option<DbId> = match connection {
         AnyConnection::Sqlite(sqlite) => organization.get_result(sqlite),
@@ -106,7 +103,7 @@ pub(in crate::database) fn require(
 
 /// Fails if the user is no member. On PostgreSQL the organization is not deleted and no member leaves until
 /// this transaction ends.
-pub(in crate::database) fn require_member(
+pub(crate) fn require_member(
     connection: &mut AnyConnection,
     organization_id: OrganizationId,
     user_id: UserId,

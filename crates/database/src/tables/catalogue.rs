@@ -8,7 +8,7 @@ use diesel::{
 };
 
 use super::TablesError;
-use crate::database::connection::AnyConnection;
+use crate::connection::AnyConnection;
 
 /// Triggers change it whenever other tables are filled, so it is filled last.
 const LAST: &str = "identity_epoch";

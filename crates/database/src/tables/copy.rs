@@ -1,7 +1,9 @@
 //! Copies a database.
 
+use launchway_system::files::remove;
+
 use super::{Filler, TableDigest, Tables, TablesError};
-use crate::{database::DatabaseUrl, files::remove};
+use crate::DatabaseUrl;
 
 /// Copies everything from one database to another one, which has to be empty. The copy is read back and
 /// compared before it is committed. Returns the digest of each table.

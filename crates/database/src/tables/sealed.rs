@@ -9,7 +9,7 @@ use super::{
     catalogue::{Stored, Table},
     statements,
 };
-use crate::database::connection::AnyConnection;
+use crate::connection::AnyConnection;
 
 /// A column of sealed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

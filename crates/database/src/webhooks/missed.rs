@@ -7,7 +7,7 @@ use diesel::{
 };
 use launchway_domain::{deployments::DeploymentState, webhooks::BranchHead};
 
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     deployments::is_open,

@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 
 use super::missed::is_missed;
-use crate::database::{
+use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
     dialect::{each_backend, hold_one},
@@ -21,7 +21,7 @@ use crate::database::{
 };
 
 /// Applies one change.
-pub(in crate::database) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::FirstSecret(secret) => {
             organizations::require(connection, secret.organization_id)?;

@@ -8,7 +8,7 @@ use std::{
 use launchway_domain::store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::database::{connection::AnyConnection, error::QueryError};
+use crate::{connection::AnyConnection, error::QueryError};
 
 /// A change of any result type.
 pub(super) trait Job: Send {

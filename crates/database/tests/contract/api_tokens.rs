@@ -1,12 +1,12 @@
 //! Contract of `CredentialRepository::api_tokens` and the writes of API tokens.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::{ApiToken, CredentialRepository as _, IdentityRepository as _, Write},
     ids::{OrganizationId, UserId},
     organizations::{self, Role, Scope},
     store::{StoreError, Unique},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::builders::{Resident, a_membership, an_api_token, at, commit, execute, id, is_stale};

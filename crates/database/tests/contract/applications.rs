@@ -6,6 +6,7 @@ mod hosts;
 mod pages;
 mod states;
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{
         Application, ApplicationDetail, ApplicationRepository, ApplicationSecrets, Labels, Port, ProxyServer,
@@ -16,7 +17,6 @@ use launchway_domain::{
     secret::Sealed,
     store::{Rule, StoreError, Unique},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{
     ApplicationBuilder, a_blueprint, a_container, a_deployment, a_log_line, an_application, parsed,
 };

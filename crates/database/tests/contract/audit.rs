@@ -5,12 +5,12 @@ mod pages;
 use std::collections::BTreeMap;
 
 use diesel::connection::SimpleConnection as _;
+use launchway_database::{AnyConnection, Database};
 use launchway_domain::{
     audit::{Action, AuditRepository as _, Chain, ChainHead, Entry, Link, LinkHash, Resource, Write},
     auth,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::{AnyConnection, Database};
 use tokio::task::JoinSet;
 
 use crate::{

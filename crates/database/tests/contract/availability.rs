@@ -3,13 +3,13 @@
 use std::{sync::mpsc, time::Duration};
 
 use diesel::connection::SimpleConnection as _;
+use launchway_database::{AnyConnection, Database, DatabaseOptions, DatabaseUrl, OpenError};
 use launchway_domain::{
     auth::CredentialRepository as _,
     organizations::Scope,
     store::StoreError,
     users::{UserRepository as _, Write},
 };
-use launchway_infrastructure::database::{AnyConnection, Database, DatabaseOptions, DatabaseUrl, OpenError};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::{

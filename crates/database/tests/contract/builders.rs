@@ -7,6 +7,7 @@ use std::{
 
 use chrono::{DateTime, TimeDelta};
 use diesel::connection::SimpleConnection as _;
+use launchway_database::Database;
 use launchway_domain::{
     audit::{self, Action, Chain, Entry, Resource},
     auth::{self, ApiToken, Client, PasswordHash, Permission, Session, TokenHash},
@@ -16,7 +17,6 @@ use launchway_domain::{
     store::{StoreError, UnitOfWork as _, Write},
     users::{self, User, UserKind},
 };
-use launchway_infrastructure::database::Database;
 use uuid::Uuid;
 
 /// Returns the time so many seconds after the tests' time zero.

@@ -1,10 +1,10 @@
 //! Contract of `CredentialRepository` and the writes of passwords.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::{CredentialRepository as _, Credentials, Write},
     users::{self, EmailAddress},
 };
-use launchway_infrastructure::database::Database;
 
 use crate::builders::{Resident, a_hash, a_user, at, commit, execute, id, is_stale};
 

@@ -1,11 +1,11 @@
 //! Contract of `DeployKeyRepository` and its writes.
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::OrganizationId,
     organizations::{DeployKey, DeployKeyRepository as _, Write},
     secret::Sealed,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::builders::{Resident, at, commit, id, is_stale};

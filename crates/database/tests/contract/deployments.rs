@@ -7,6 +7,7 @@ pub(crate) mod jobs;
 mod live;
 mod progress;
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Application,
     deployments::{Deployment, DeploymentDetail, DeploymentRepository, DeploymentState, Progress, Write},
@@ -15,7 +16,6 @@ use launchway_domain::{
     page::Page,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_container, a_deployment, a_log_line, a_page};
 
 use crate::{

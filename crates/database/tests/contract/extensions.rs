@@ -11,6 +11,7 @@ mod pages;
 mod requests;
 pub(crate) mod routes;
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{
         Execution, ExecutionEnd, ExecutionLog as _, ExecutionRepository, ExecutionState as S, ExecutionStep,
@@ -21,7 +22,6 @@ use launchway_domain::{
     organizations::Scope,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{ExecutionBuilder, an_execution, an_extension, parsed};
 
 use crate::builders::{Resident, at, commit};

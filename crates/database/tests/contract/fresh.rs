@@ -2,9 +2,30 @@
 
 use std::{path::Path, time::Duration};
 
-use launchway_infrastructure::database::{Database, DatabaseOptions, DatabaseUrl};
+use launchway_database::{Database, DatabaseOptions, DatabaseUrl};
 use launchway_testkit::postgres::FreshDatabase;
 use tempfile::TempDir;
+
+/// Makes each function a test on SQLite and one on PostgreSQL.
+macro_rules! contract {
+    ($($promise:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $promise() {
+                let fresh = crate::fresh::Fresh::on_sqlite().await;
+                super::$promise((&fresh).into()).await;
+            })*
+        }
+
+        mod on_postgres {
+            $(#[tokio::test]
+            async fn $promise() {
+                let fresh = crate::fresh::Fresh::on_postgres().await;
+                super::$promise((&fresh).into()).await;
+            })*
+        }
+    };
+}
 
 /// A database with empty tables, removed on drop.
 pub(crate) struct Fresh {

@@ -3,11 +3,11 @@
 use std::sync::mpsc;
 
 use diesel::connection::SimpleConnection as _;
+use launchway_database::Database;
 use launchway_domain::{
     store::{StoreError, UnitOfWork as _},
     users::{self, UserRepository as _},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::{JoinSet, yield_now};
 
 use crate::{

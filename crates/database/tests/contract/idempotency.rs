@@ -1,5 +1,6 @@
 //! Contract of `IdempotencyStore` and its write.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth,
     idempotency::{BodyHash, IdempotencyKey, IdempotencyStore as _, StoredResponse, Write},
@@ -7,7 +8,6 @@ use launchway_domain::{
     secret::Sealed,
     store::{StoreError, Unique, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::{Credential, Identity, IdentityRepository as _, TokenHash, Write},
     organizations::{self, Role},
     users::{self, SettingsChange, UserRepository as _},
 };
-use launchway_infrastructure::database::Database;
 
 use crate::{
     builders::{Resident, a_membership, an_organization, at, commit, execute, id},

@@ -1,5 +1,6 @@
 //! Image records: what `ImageRecords` promises.
 
+use launchway_database::Database;
 use launchway_domain::{
     deployments::{Deployment, ImageRecord, ImageRecords as _, ImageSize},
     ids::DeploymentId,
@@ -7,7 +8,6 @@ use launchway_domain::{
     quotas::{Quota, QuotaExceeded, Resource, UsageRepository as _},
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::{

@@ -1,11 +1,11 @@
 //! Contract of `auth::Write::ClaimInstallation`, which creates the first administrator.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::{CredentialRepository as _, Write},
     store::{self, StoreError, Unique, UnitOfWork as _},
     users::UserRepository as _,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::builders::{Resident, at, audited, commit};

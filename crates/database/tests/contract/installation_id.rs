@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use launchway_database::{Database, Inspection, SchemaStatus, inspect, migrations};
 use launchway_domain::ids::InstanceId;
-use launchway_infrastructure::database::{Database, Inspection, SchemaStatus, inspect, migrations};
 use launchway_testkit::postgres::FreshDatabase;
 use tokio::task::JoinSet;
 

@@ -1,12 +1,12 @@
 //! Contract of `OrganizationRepository` and `organizations::Write` about invitations.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::TokenHash,
     ids::InvitationId,
     organizations::{Invitation, InvitationDetail, OrganizationRepository as _, Role, Write},
     store::{Rule, StoreError, Unique},
 };
-use launchway_infrastructure::database::Database;
 
 use crate::builders::{Resident, a_membership, at, commit, execute, id, is_stale};
 

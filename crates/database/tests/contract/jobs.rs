@@ -11,6 +11,7 @@ mod pools;
 mod recovery;
 mod retention;
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::{BootId, InstanceId, JobId, SubjectId},
     jobs::{
@@ -20,7 +21,6 @@ use launchway_domain::{
     organizations::Scope,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use uuid::Uuid;
 
 use crate::builders::{Resident, at, id};

@@ -1,6 +1,6 @@
 //! Contract of `Database::key_check`, by which a wrong secret key is detected.
 
-use launchway_infrastructure::database::Database;
+use launchway_database::Database;
 use tokio::task::JoinSet;
 
 use crate::fresh::Fresh;

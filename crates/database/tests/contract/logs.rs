@@ -4,6 +4,7 @@ mod pages;
 mod sizes;
 mod trim;
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Application,
     auth,
@@ -13,7 +14,6 @@ use launchway_domain::{
     organizations::Scope,
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{LogLineBuilder, a_log_line};
 use tokio::task::JoinSet;
 

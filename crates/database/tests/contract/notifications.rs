@@ -18,6 +18,7 @@ mod secrets;
 
 use std::time::Duration;
 
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{
         Attempt, Channel, ClaimedDelivery, Delivery, DeliveryFilter, DeliveryQueue as _, DeliveryState,
@@ -28,7 +29,6 @@ use launchway_domain::{
     secret::Sealed,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_page, parsed};
 use uuid::Uuid;
 

@@ -1,5 +1,6 @@
 //! Contract of `OrganizationRepository` and `organizations::Write`.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::{self, CredentialRepository as _, IdentityRepository as _},
     organizations::{
@@ -8,7 +9,6 @@ use launchway_domain::{
     store::{Rule, StoreError, Unique},
     users::{self, User, UserRepository as _},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::builders::{

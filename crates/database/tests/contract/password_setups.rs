@@ -1,5 +1,6 @@
 //! Contract of `CredentialRepository::by_password_setup` and the writes of first passwords.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::{CredentialRepository as _, PasswordSetup, TokenHash, Write},
     ids::UserId,
@@ -7,7 +8,6 @@ use launchway_domain::{
     store::{Rule, StoreError, UnitOfWork as _},
     users::{self, User, UserRepository as _},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::builders::{Resident, a_hash, a_membership, a_user, at, audited, commit, execute, id, is_stale};

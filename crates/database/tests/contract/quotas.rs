@@ -1,6 +1,7 @@
 //! Contract of `UsageRepository` and the quota guard of a transaction.
 
 use chrono::TimeDelta;
+use launchway_database::Database;
 use launchway_domain::{
     applications,
     extensions::{self, ExecutionState, Extension, WORKSPACE_RETENTION},
@@ -8,7 +9,6 @@ use launchway_domain::{
     quotas::{self, Quota, QuotaExceeded, Quotas, Resource, UsageRepository as _},
     store::{StoreError, UnitOfWork as _, Write},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_log_line, an_extension};
 use tokio::task::JoinSet;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::Text};
 use diesel_migrations::MigrationHarness as _;
-use launchway_infrastructure::database::{AnyConnection, Database, QueryError, migrations};
+use launchway_database::{AnyConnection, Database, QueryError, migrations};
 
 use crate::{builders::Resident, fresh::Fresh};
 
@@ -76,13 +76,13 @@ async fn migrating_at_the_same_time_is_safe(fresh: &Fresh) {
 /// Returns the columns that `schema.rs` and its children declare, as `table.column type [null]`.
 fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
-        include_str!("../../src/database/schema.rs"),
-        include_str!("../../src/database/schema/extension_tables.rs"),
-        include_str!("../../src/database/schema/image_tables.rs"),
-        include_str!("../../src/database/schema/installation_tables.rs"),
-        include_str!("../../src/database/schema/invitation_tables.rs"),
-        include_str!("../../src/database/schema/log_tables.rs"),
-        include_str!("../../src/database/schema/notification_tables.rs"),
+        include_str!("../../src/schema.rs"),
+        include_str!("../../src/schema/extension_tables.rs"),
+        include_str!("../../src/schema/image_tables.rs"),
+        include_str!("../../src/schema/installation_tables.rs"),
+        include_str!("../../src/schema/invitation_tables.rs"),
+        include_str!("../../src/schema/log_tables.rs"),
+        include_str!("../../src/schema/notification_tables.rs"),
     );
     let mut table = "";
     let mut columns = BTreeSet::new();

@@ -2,12 +2,12 @@
 
 use chrono::TimeDelta;
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};
+use launchway_database::Database;
 use launchway_domain::{
     auth::{Credential, IdentityRepository as _, Session, Write},
     ids::SessionId,
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 
 use crate::builders::{Resident, a_hash, a_session, at, audited, commit, id, is_stale};
 

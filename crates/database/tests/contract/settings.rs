@@ -1,11 +1,11 @@
 //! Contract of `users::Write::ChangeSettings`.
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::{SettingsId, UserId},
     store::StoreError,
     users::{Settings, SettingsChange, UserRepository as _, Write},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::builders::{Resident, at, commit, id};

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, path::Path};
 use diesel::{
     QueryableByName, RunQueryDsl as _, connection::SimpleConnection as _, sql_query, sql_types::Text,
 };
-use launchway_domain::deployments::DeploymentKind;
-use launchway_infrastructure::database::{
+use launchway_database::{
     AnyConnection, Database, DatabaseUrl, SchemaStatus, migrations,
     tables::{Filler, TableDigest, Tables, copy},
 };
+use launchway_domain::deployments::DeploymentKind;
 use launchway_testkit::{builders::a_deployment, postgres::FreshDatabase};
 use tempfile::TempDir;
 

@@ -1,8 +1,8 @@
 //! Contract of `LoginThrottle`.
 
 use chrono::TimeDelta;
+use launchway_database::{Database, DurableThrottle};
 use launchway_domain::auth::{Admission, LoginAttempt, LoginThrottle as _, ThrottleLimits};
-use launchway_infrastructure::database::{Database, DurableThrottle};
 use tokio::task::JoinSet;
 
 use crate::{

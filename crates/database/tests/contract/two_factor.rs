@@ -1,12 +1,12 @@
 //! Contract of the writes of second factors.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth::{CredentialRepository as _, TokenHash, TwoFactor, Write},
     ids::UserId,
     secret::Sealed,
     users::UserRepository as _,
 };
-use launchway_infrastructure::database::Database;
 
 use crate::builders::{Resident, at, commit, is_stale};
 

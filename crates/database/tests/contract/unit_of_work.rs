@@ -1,6 +1,7 @@
 //! Contract of `UnitOfWork`.
 
 use diesel::{RunQueryDsl as _, connection::SimpleConnection as _};
+use launchway_database::{AnyConnection, Database};
 use launchway_domain::{
     audit::{self, Chain},
     auth::{self, IdentityRepository as _},
@@ -8,7 +9,6 @@ use launchway_domain::{
     store::{StoreError, Unique, UnitOfWork as _},
     users::{self, UserRepository as _},
 };
-use launchway_infrastructure::database::{AnyConnection, Database};
 use tokio::task::JoinSet;
 
 use crate::{

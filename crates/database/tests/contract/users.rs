@@ -1,11 +1,11 @@
 //! Contract of `UserRepository` and `users::Write`.
 
+use launchway_database::Database;
 use launchway_domain::{
     organizations::{self, Role},
     store::{StoreError, Unique, UnitOfWork as _},
     users::{Profile, UserKind, UserRepository as _, Write},
 };
-use launchway_infrastructure::database::Database;
 
 use crate::builders::{
     Resident, a_membership, a_user, an_organization, at, audited, commit, execute, id, is_stale,

@@ -5,6 +5,7 @@ mod followed;
 mod missed;
 mod secrets;
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{Application, Repository},
     ids::OrganizationId,
@@ -13,7 +14,6 @@ use launchway_domain::{
     store::{StoreError, UnitOfWork as _},
     webhooks::{KeptSecret, RepositoryKey, Write},
 };
-use launchway_infrastructure::database::Database;
 
 use crate::builders::{at, commit, id};
 

@@ -18,7 +18,7 @@ pub(super) const REMOVAL_PAUSE: Duration = Duration::from_millis(500);
 
 /// The directories of the control groups of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::docker) struct Hierarchy {
+pub(crate) struct Hierarchy {
     /// The folder in which a group has `pids.max`.
     pids: PathBuf,
     /// Every folder in which the engine creates a group of the same name.
@@ -92,7 +92,7 @@ impl Hierarchy {
 
 /// The control group of one build. It is removed on drop.
 #[derive(Debug)]
-pub(in crate::docker) struct BuildCgroup {
+pub(crate) struct BuildCgroup {
     hierarchy: Hierarchy,
     /// The path of the group, relative to the root of the control groups.
     path: String,

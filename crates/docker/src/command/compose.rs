@@ -7,16 +7,15 @@ use std::{
 };
 
 use launchway_domain::deployments::{Output, ServiceName};
+use launchway_system::process::{Invocation, ProcessError};
 
 use super::{Docker, answer};
-use crate::{
-    docker::errors::EngineError,
-    process::{Invocation, ProcessError},
-};
+
+use crate::errors::EngineError;
 
 /// The compose that is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::docker) enum Compose {
+pub(crate) enum Compose {
     /// `docker compose`: version 2 and later.
     Plugin,
     /// `docker-compose`: version 1, or a later one on its own.
@@ -25,23 +24,20 @@ pub(in crate::docker) enum Compose {
 
 /// A project whose services are to be started.
 #[derive(Debug)]
-pub(in crate::docker) struct NewProject<'a> {
+pub(crate) struct NewProject<'a> {
     /// A name of our own making.
-    pub(in crate::docker) name: &'a str,
+    pub(crate) name: &'a str,
     /// The compose file, also of our own making. It contains secrets, so it is never written to disk.
-    pub(in crate::docker) file: Vec<u8>,
+    pub(crate) file: Vec<u8>,
     /// The services to start, with their dependencies; all if empty.
-    pub(in crate::docker) services: &'a [&'a ServiceName],
+    pub(crate) services: &'a [&'a ServiceName],
     /// The working directory of the client: a folder of ours without a `.env`.
-    pub(in crate::docker) folder: &'a Path,
+    pub(crate) folder: &'a Path,
 }
 
 impl Docker {
     /// Looks for compose: the plugin first, then `program`. Asks no engine.
-    pub(in crate::docker) async fn find_compose(
-        &self,
-        program: &Path,
-    ) -> Result<Option<Compose>, EngineError> {
+    pub(crate) async fn find_compose(&self, program: &Path) -> Result<Option<Compose>, EngineError> {
         if Self::is_there(self.call(&["compose", "version", "--short"])).await? {
             return Ok(Some(Compose::Plugin));
         }
@@ -50,7 +46,7 @@ impl Docker {
     }
 
     /// Creates and starts services. Those that run already with the same configuration are left alone.
-    pub(in crate::docker) async fn compose_up(
+    pub(crate) async fn compose_up(
         &self,
         compose: &Compose,
         project: &NewProject<'_>,

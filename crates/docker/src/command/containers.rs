@@ -8,18 +8,17 @@ use launchway_domain::{
     deployments::{ContainerId, ImageName, Output},
     extensions::HostPort,
 };
+use launchway_system::process::Invocation;
 use serde_json::{Value, json};
 
 use super::{Docker, ImageId, NetworkId, RetryBudget, cpu_limited, unreadable, with_labels};
+
 use crate::{
-    docker::{
-        ContainerLimits,
-        environment::ContainerEnvironment,
-        errors::EngineError,
-        labels::Label,
-        socket::{LogRange, Socket, SocketError},
-    },
-    process::Invocation,
+    ContainerLimits,
+    environment::ContainerEnvironment,
+    errors::EngineError,
+    labels::Label,
+    socket::{LogRange, Socket, SocketError},
 };
 
 /// The grace period of stopping a program, in seconds.
@@ -27,12 +26,12 @@ const GRACE: &str = "10";
 
 /// The CPU weight of a container. A service of the machine has 1024, so that the server, its proxy and its
 /// database come first.
-pub(in crate::docker) const CONTAINER_CPU_SHARES: u32 = 512;
+pub(crate) const CONTAINER_CPU_SHARES: u32 = 512;
 
 /// The capabilities of root in a container: those that images need to prepare files and switch to another
 /// user, and low ports. Without `NET_RAW`, containers cannot forge packets; `MKNOD`, `SETFCAP`, `SETPCAP`,
 /// `SYS_CHROOT` and `AUDIT_WRITE` are not missed.
-pub(in crate::docker) const CAPABILITIES: [&str; 8] =
+pub(crate) const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
 /// The fields that are read of a container. The environment is not among them, because it is secret.
@@ -40,20 +39,20 @@ const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{jso
 
 /// A container to be created.
 #[derive(Debug)]
-pub(in crate::docker) struct NewContainer<'a> {
-    pub(in crate::docker) name: &'a str,
-    pub(in crate::docker) labels: &'a [Label],
-    pub(in crate::docker) limits: &'a ContainerLimits,
-    pub(in crate::docker) environment: &'a ContainerEnvironment,
+pub(crate) struct NewContainer<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) labels: &'a [Label],
+    pub(crate) limits: &'a ContainerLimits,
+    pub(crate) environment: &'a ContainerEnvironment,
     /// Its address in the network; assigned by the engine if `None`.
-    pub(in crate::docker) address: Option<Ipv4Addr>,
-    pub(in crate::docker) program: Program<'a>,
-    pub(in crate::docker) surroundings: Surroundings<'a>,
+    pub(crate) address: Option<Ipv4Addr>,
+    pub(crate) program: Program<'a>,
+    pub(crate) surroundings: Surroundings<'a>,
 }
 
 /// The program of a container.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::docker) enum Program<'a> {
+pub(crate) enum Program<'a> {
     /// The default command of a deployment's image.
     Own(&'a ImageName),
     /// A shell command in a deployment's image.
@@ -64,28 +63,28 @@ pub(in crate::docker) enum Program<'a> {
 
 /// Additional settings of a container. Those of deployments have none.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::docker) struct Surroundings<'a> {
+pub(crate) struct Surroundings<'a> {
     /// True if the engine restarts it whenever it ends, unless it is stopped.
-    pub(in crate::docker) is_kept: bool,
+    pub(crate) is_kept: bool,
     /// Its alias in the network.
-    pub(in crate::docker) alias: Option<&'a str>,
-    pub(in crate::docker) volumes: &'a [MountedVolume],
+    pub(crate) alias: Option<&'a str>,
+    pub(crate) volumes: &'a [MountedVolume],
     /// The loopback ports that it publishes.
-    pub(in crate::docker) ports: &'a [HostPort],
+    pub(crate) ports: &'a [HostPort],
 }
 
 /// A volume in a container, with a name of our own making.
 #[derive(Debug, Clone)]
-pub(in crate::docker) struct MountedVolume {
-    pub(in crate::docker) name: String,
+pub(crate) struct MountedVolume {
+    pub(crate) name: String,
     /// The path in the container, without a colon.
-    pub(in crate::docker) path: String,
-    pub(in crate::docker) is_read_only: bool,
+    pub(crate) path: String,
+    pub(crate) is_read_only: bool,
 }
 
 impl Docker {
     /// Creates a container in a network and starts it. It may exist even if that fails.
-    pub(in crate::docker) async fn run(
+    pub(crate) async fn run(
         &self,
         container: &NewContainer<'_>,
         network: &NetworkId,
@@ -94,7 +93,7 @@ impl Docker {
     }
 
     /// Creates a container in a network, without starting it.
-    pub(in crate::docker) async fn create(
+    pub(crate) async fn create(
         &self,
         container: &NewContainer<'_>,
         network: &NetworkId,
@@ -152,7 +151,7 @@ impl Docker {
 
     /// Starts a container and writes its output until it ends. An error may also mean that its program
     /// failed.
-    pub(in crate::docker) async fn start_attached(
+    pub(crate) async fn start_attached(
         &self,
         container: &ContainerId,
         limit: Duration,
@@ -169,7 +168,7 @@ impl Docker {
     }
 
     /// Sets the restart policy of the container.
-    pub(in crate::docker) async fn set_restart_policy(
+    pub(crate) async fn set_restart_policy(
         &self,
         container: &ContainerId,
         policy: &str,
@@ -178,7 +177,7 @@ impl Docker {
     }
 
     /// Starts a stopped container. A running one is left alone.
-    pub(in crate::docker) async fn start(&self, container: &ContainerId) -> Result<(), EngineError> {
+    pub(crate) async fn start(&self, container: &ContainerId) -> Result<(), EngineError> {
         let mut retries = RetryBudget::new();
         loop {
             match self.answer(self.call(&["start", container.as_str()])).await {
@@ -189,20 +188,16 @@ impl Docker {
     }
 
     /// Resumes a paused container.
-    pub(in crate::docker) async fn unpause(&self, container: &ContainerId) -> Result<(), EngineError> {
+    pub(crate) async fn unpause(&self, container: &ContainerId) -> Result<(), EngineError> {
         self.answer(self.call(&["unpause", container.as_str()])).await.map(drop)
     }
 
     /// Renames a container to a name of our own making.
-    pub(in crate::docker) async fn rename(
-        &self,
-        container: &ContainerId,
-        name: &str,
-    ) -> Result<(), EngineError> {
+    pub(crate) async fn rename(&self, container: &ContainerId, name: &str) -> Result<(), EngineError> {
         self.answer(self.call(&["rename", container.as_str(), name])).await.map(drop)
     }
 
-    pub(in crate::docker) async fn restart(&self, container: &ContainerId) -> Result<(), EngineError> {
+    pub(crate) async fn restart(&self, container: &ContainerId) -> Result<(), EngineError> {
         let mut retries = RetryBudget::new();
         loop {
             match self.answer(self.call(&["restart", "-t", GRACE, container.as_str()])).await {
@@ -212,20 +207,17 @@ impl Docker {
         }
     }
 
-    pub(in crate::docker) async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
+    pub(crate) async fn stop(&self, container: &ContainerId) -> Result<(), EngineError> {
         self.answer(self.call(&["stop", "-t", GRACE, container.as_str()])).await.map(drop)
     }
 
     /// Stops a container with the grace period that it was created with.
-    pub(in crate::docker) async fn stop_in_its_own_time(
-        &self,
-        container: &ContainerId,
-    ) -> Result<(), EngineError> {
+    pub(crate) async fn stop_in_its_own_time(&self, container: &ContainerId) -> Result<(), EngineError> {
         self.answer(self.call(&["stop", container.as_str()])).await.map(drop)
     }
 
     /// Kills containers and removes them with their anonymous volumes. One that is gone is no error.
-    pub(in crate::docker) async fn remove(&self, containers: &[ContainerId]) -> Result<(), EngineError> {
+    pub(crate) async fn remove(&self, containers: &[ContainerId]) -> Result<(), EngineError> {
         if containers.is_empty() {
             return Ok(());
         }
@@ -240,10 +232,7 @@ impl Docker {
     ///
     /// Only those with a name of ours: a Dockerfile may put any label on the containers in which its steps
     /// run, but the engine names those.
-    pub(in crate::docker) async fn containers(
-        &self,
-        labels: &[Label],
-    ) -> Result<Vec<ContainerId>, EngineError> {
+    pub(crate) async fn containers(&self, labels: &[Label]) -> Result<Vec<ContainerId>, EngineError> {
         let call = self.call(&["ps", "--all", "--quiet", "--no-trunc", "--filter", "name=^/?launchway-"]);
         let listed = self.listed(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty());
@@ -251,10 +240,7 @@ impl Docker {
     }
 
     /// Returns the record of each container that still exists.
-    pub(in crate::docker) async fn inspect(
-        &self,
-        containers: &[ContainerId],
-    ) -> Result<Vec<Value>, EngineError> {
+    pub(crate) async fn inspect(&self, containers: &[ContainerId]) -> Result<Vec<Value>, EngineError> {
         if containers.is_empty() {
             return Ok(Vec::new());
         }
@@ -276,13 +262,13 @@ impl Docker {
     }
 
     /// Inspects one container by the engine's socket.
-    pub(in crate::docker) async fn inspect_at(&self, socket: &Socket, container: &str) -> Option<Value> {
+    pub(crate) async fn inspect_at(&self, socket: &Socket, container: &str) -> Option<Value> {
         read(&socket.container(container).await?)
     }
 
     /// Lists every container of a network, whoever created it, by the network's id and its name: one that
     /// was never started is found by the name only.
-    pub(in crate::docker) async fn containers_in(
+    pub(crate) async fn containers_in(
         &self,
         network: &NetworkId,
         name: &str,
@@ -298,7 +284,7 @@ impl Docker {
     }
 
     /// Writes everything that a container printed since a time, each line after its timestamp.
-    pub(in crate::docker) async fn logs_since(
+    pub(crate) async fn logs_since(
         &self,
         container: &ContainerId,
         since: Option<Timestamp>,
@@ -317,7 +303,7 @@ impl Docker {
     }
 
     /// Writes the last lines that a container printed, each after its timestamp.
-    pub(in crate::docker) async fn last_logs(
+    pub(crate) async fn last_logs(
         &self,
         container: &ContainerId,
         lines: usize,
@@ -348,7 +334,7 @@ impl Docker {
 
     /// Writes the events of containers with these labels, from a time in nanoseconds since 1970 on. Returns
     /// when the timeout is reached or the engine is gone.
-    pub(in crate::docker) async fn events(
+    pub(crate) async fn events(
         &self,
         labels: &[Label],
         since: i64,

@@ -3,19 +3,18 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use launchway_domain::deployments::{ImageName, Output, Owner};
+use launchway_system::process::Invocation;
 use serde_json::{Value, json};
 
 use super::{Docker, ERROR_LINES, NetworkId, RetryBudget, unreadable, with_labels};
+
 use crate::{
-    docker::{
-        BuildLimits, Builder,
-        command::cpu_limited,
-        environment::BuildArguments,
-        errors::EngineError,
-        labels::Label,
-        registries::{PermittedImage, PullError, RegistryFailure},
-    },
-    process::Invocation,
+    BuildLimits, Builder,
+    command::cpu_limited,
+    environment::BuildArguments,
+    errors::EngineError,
+    labels::Label,
+    registries::{PermittedImage, PullError, RegistryFailure},
 };
 
 /// The longest part of an engine's message that is logged, in characters.
@@ -25,7 +24,7 @@ const BUILD_CPU_SHARES: u32 = 256;
 
 /// An image, by the engine's id: `sha256:…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::docker) struct ImageId(String);
+pub(crate) struct ImageId(String);
 
 impl ImageId {
     fn parse(text: &str) -> Option<Self> {
@@ -35,49 +34,49 @@ impl ImageId {
     }
 
     /// Reads the id from a record of docker.
-    pub(in crate::docker) fn read(record: &Value) -> Option<Self> {
+    pub(crate) fn read(record: &Value) -> Option<Self> {
         Self::parse(record.get("id")?.as_str()?)
     }
 
-    pub(in crate::docker) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 /// An image to be built.
 #[derive(Debug)]
-pub(in crate::docker) struct NewImage<'a> {
-    pub(in crate::docker) name: &'a ImageName,
-    pub(in crate::docker) labels: &'a [Label],
-    pub(in crate::docker) arguments: &'a BuildArguments,
-    pub(in crate::docker) limits: BuildLimits,
+pub(crate) struct NewImage<'a> {
+    pub(crate) name: &'a ImageName,
+    pub(crate) labels: &'a [Label],
+    pub(crate) arguments: &'a BuildArguments,
+    pub(crate) limits: BuildLimits,
     /// The parent of the control groups of its steps.
-    pub(in crate::docker) cgroup_parent: Option<&'a str>,
+    pub(crate) cgroup_parent: Option<&'a str>,
     /// The images whose layers may be reused.
-    pub(in crate::docker) known: &'a [ImageName],
-    pub(in crate::docker) dockerfile: Vec<u8>,
+    pub(crate) known: &'a [ImageName],
+    pub(crate) dockerfile: Vec<u8>,
     /// The target stage of the build; the last one if `None`.
-    pub(in crate::docker) target: Option<&'a str>,
+    pub(crate) target: Option<&'a str>,
     /// The build context; empty if `None`.
-    pub(in crate::docker) folder: Option<&'a Path>,
+    pub(crate) folder: Option<&'a Path>,
 }
 
 impl Docker {
     /// Returns whether the client can build without BuildKit. Does not involve the engine.
-    pub(in crate::docker) async fn has_legacy_builder(&self) -> Result<bool, EngineError> {
+    pub(crate) async fn has_legacy_builder(&self) -> Result<bool, EngineError> {
         let help = self.answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
         // BuildKit takes this option too, ignores it, and does not show it.
         Ok(help.contains("--memory-swap"))
     }
 
     /// Returns the cgroup driver, the cgroup version, the kernel and the host name of the engine.
-    pub(in crate::docker) async fn cgroup_settings(&self) -> Result<String, EngineError> {
+    pub(crate) async fn cgroup_settings(&self) -> Result<String, EngineError> {
         const FORMAT: &str = "{{.CgroupDriver}} {{.CgroupVersion}} {{.KernelVersion}} {{.Name}}";
         self.answer(self.call(&["info", "--format", FORMAT])).await
     }
 
     /// Builds an image whose steps run in `network`.
-    pub(in crate::docker) async fn build(
+    pub(crate) async fn build(
         &self,
         image: &NewImage<'_>,
         network: &NetworkId,
@@ -143,11 +142,7 @@ impl Docker {
 
     /// Pulls an image. The engine's message of a failure may quote a registry, and goes to the server's log
     /// only.
-    pub(in crate::docker) async fn pull(
-        &self,
-        image: &PermittedImage,
-        limit: Duration,
-    ) -> Result<(), PullError> {
+    pub(crate) async fn pull(&self, image: &PermittedImage, limit: Duration) -> Result<(), PullError> {
         let call = self.call_within(limit, &["pull", "--quiet", "--", image.as_str()]);
         let finished = match call.run().await {
             Ok(finished) if finished.succeeded() => return Ok(()),
@@ -165,30 +160,26 @@ impl Docker {
         Err(PullError::Registry(failure))
     }
 
-    pub(in crate::docker) async fn tag(
-        &self,
-        image: &ImageName,
-        name: &ImageName,
-    ) -> Result<(), EngineError> {
+    pub(crate) async fn tag(&self, image: &ImageName, name: &ImageName) -> Result<(), EngineError> {
         self.answer(self.call(&["tag", image.as_str(), name.as_str()])).await.map(drop)
     }
 
     /// Returns whether an image has exactly this reference. An id, or the beginning of one, does not count.
-    pub(in crate::docker) async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
+    pub(crate) async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
         let listed = self.answer(call.arg(format!("reference={reference}"))).await?;
         Ok(listed.lines().any(|line| ImageId::parse(line).is_some()))
     }
 
     /// Returns the images that were built for an application, newest first.
-    pub(in crate::docker) async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageName>, EngineError> {
+    pub(crate) async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageName>, EngineError> {
         let call = self.call(&["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "--filter"]);
         let listed = self.answer(call.arg(format!("reference=launchway/{}:*", owner.application))).await?;
         Ok(listed.lines().filter_map(|name| name.trim().parse().ok()).collect())
     }
 
     /// Returns the images with all of these labels, whether they have a name or not.
-    pub(in crate::docker) async fn images(&self, labels: &[Label]) -> Result<Vec<ImageId>, EngineError> {
+    pub(crate) async fn images(&self, labels: &[Label]) -> Result<Vec<ImageId>, EngineError> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}"]);
         let listed = self.listed(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty()).map(ImageId::parse);
@@ -196,10 +187,7 @@ impl Docker {
     }
 
     /// Returns the images that have a name of the deployment of `owner`, one for each of its services.
-    pub(in crate::docker) async fn images_of_deployment(
-        &self,
-        owner: &Owner,
-    ) -> Result<Vec<ImageId>, EngineError> {
+    pub(crate) async fn images_of_deployment(&self, owner: &Owner) -> Result<Vec<ImageId>, EngineError> {
         let call = self.call(&["image", "ls", "--no-trunc", "--format", "{{.ID}}", "--filter"]);
         let reference = format!("reference=launchway/{}:{}*", owner.application, owner.deployment);
         let listed = self.listed(call.arg(reference)).await?;
@@ -210,10 +198,7 @@ impl Docker {
     }
 
     /// Returns the labels, names and size of each image that still exists.
-    pub(in crate::docker) async fn inspect_images(
-        &self,
-        images: &[ImageId],
-    ) -> Result<Vec<Value>, EngineError> {
+    pub(crate) async fn inspect_images(&self, images: &[ImageId]) -> Result<Vec<Value>, EngineError> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}},"names":{{json .RepoTags}},"size":{{json .Size}}}"#;
         if images.is_empty() {
             return Ok(Vec::new());
@@ -224,10 +209,7 @@ impl Docker {
 
     /// Returns the id and the labels of the image that has exactly this reference, in the form that docker
     /// lists; `None` if it is not present.
-    pub(in crate::docker) async fn inspect_image(
-        &self,
-        reference: &str,
-    ) -> Result<Option<Value>, EngineError> {
+    pub(crate) async fn inspect_image(&self, reference: &str) -> Result<Option<Value>, EngineError> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"labels":{{json .Config.Labels}}}"#;
         let call = self.call(&["image", "inspect", "--format", FORMAT, reference]);
         Ok(self.existing_records(call).await?.pop())
@@ -235,10 +217,7 @@ impl Docker {
 
     /// Returns the id, the triggers and the platform of an image; `None` if it is not present. The
     /// reference is in the form that docker lists, so that it is neither an option nor an id.
-    pub(in crate::docker) async fn inspect_base(
-        &self,
-        reference: &str,
-    ) -> Result<Option<Value>, EngineError> {
+    pub(crate) async fn inspect_base(&self, reference: &str) -> Result<Option<Value>, EngineError> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"triggers":{{json .Config.OnBuild}},"os":{{json .Os}},"architecture":{{json .Architecture}}}"#;
         if let Some(record) = self.base_by_socket(reference).await {
             return Ok(Some(record));
@@ -259,12 +238,12 @@ impl Docker {
     }
 
     /// Removes a name of an image, and the image with its last name.
-    pub(in crate::docker) async fn remove_image(&self, image: &ImageName) -> Result<(), EngineError> {
+    pub(crate) async fn remove_image(&self, image: &ImageName) -> Result<(), EngineError> {
         self.answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
     }
 
     /// Removes an image that has no name.
-    pub(in crate::docker) async fn remove_nameless(&self, image: &ImageId) -> Result<(), EngineError> {
+    pub(crate) async fn remove_nameless(&self, image: &ImageId) -> Result<(), EngineError> {
         self.answer(self.call(&["image", "rm", image.as_str()])).await.map(drop)
     }
 }

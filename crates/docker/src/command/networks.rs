@@ -6,17 +6,17 @@ use launchway_domain::deployments::ContainerId;
 use serde_json::Value;
 
 use super::{Docker, unreadable, with_labels};
-use crate::docker::{addresses::AddressRange, errors::EngineError, labels::Label};
+use crate::{addresses::AddressRange, errors::EngineError, labels::Label};
 
 /// The length of a Swarm id, in base 36.
 const SWARM_ID: usize = 25;
 
 /// A network, by the engine's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::docker) struct NetworkId(String);
+pub(crate) struct NetworkId(String);
 
 impl NetworkId {
-    pub(in crate::docker) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let id = text.trim();
         let is_plain = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_of_swarm =
@@ -24,14 +24,14 @@ impl NetworkId {
         (is_plain || is_of_swarm).then(|| Self(id.to_owned()))
     }
 
-    pub(in crate::docker) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Docker {
     /// Returns the networks with all of these labels; every network without labels.
-    pub(in crate::docker) async fn networks(&self, labels: &[Label]) -> Result<Vec<NetworkId>, EngineError> {
+    pub(crate) async fn networks(&self, labels: &[Label]) -> Result<Vec<NetworkId>, EngineError> {
         let call = self.call(&["network", "ls", "--quiet", "--no-trunc"]);
         let listed = self.answer(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty()).map(NetworkId::parse);
@@ -39,10 +39,7 @@ impl Docker {
     }
 
     /// Returns the labels, the age and the subnets of each network that still exists.
-    pub(in crate::docker) async fn inspect_networks(
-        &self,
-        networks: &[NetworkId],
-    ) -> Result<Vec<Value>, EngineError> {
+    pub(crate) async fn inspect_networks(&self, networks: &[NetworkId]) -> Result<Vec<Value>, EngineError> {
         const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"labels":{{json .Labels}},"subnets":{{json .IPAM.Config}}}"#;
         if networks.is_empty() {
             return Ok(Vec::new());
@@ -51,7 +48,7 @@ impl Docker {
         self.existing_records(call.args(networks.iter().map(NetworkId::as_str))).await
     }
 
-    pub(in crate::docker) async fn create_network(
+    pub(crate) async fn create_network(
         &self,
         name: &str,
         range: AddressRange,
@@ -73,7 +70,7 @@ impl Docker {
     }
 
     /// Connects a container to a network, at an address of the engine's choice if there is none.
-    pub(in crate::docker) async fn connect(
+    pub(crate) async fn connect(
         &self,
         network: &NetworkId,
         container: &ContainerId,
@@ -91,21 +88,17 @@ impl Docker {
     }
 
     /// Disconnects a container from a network, with the engine's record of it.
-    pub(in crate::docker) async fn disconnect(
-        &self,
-        network: &str,
-        container: &ContainerId,
-    ) -> Result<(), EngineError> {
+    pub(crate) async fn disconnect(&self, network: &str, container: &ContainerId) -> Result<(), EngineError> {
         let call = self.call(&["network", "disconnect", "--force", network, container.as_str()]);
         self.answer(call).await.map(drop)
     }
 
     /// Removes the network with a name of our own making.
-    pub(in crate::docker) async fn remove_network_named(&self, name: &str) -> Result<(), EngineError> {
+    pub(crate) async fn remove_network_named(&self, name: &str) -> Result<(), EngineError> {
         self.answer(self.call(&["network", "rm", name])).await.map(drop)
     }
 
-    pub(in crate::docker) async fn remove_network(&self, network: &NetworkId) -> Result<(), EngineError> {
+    pub(crate) async fn remove_network(&self, network: &NetworkId) -> Result<(), EngineError> {
         self.answer(self.call(&["network", "rm", network.as_str()])).await.map(drop)
     }
 }

@@ -23,7 +23,7 @@ use super::{
     render::{depends_on, health_check, protections, written},
     service::Service,
 };
-use crate::docker::{
+use crate::{
     ContainerLimits,
     command::ImageId,
     labels::{Label, Role},
@@ -46,7 +46,7 @@ const ALLOWED: [&str; 10] = [
 
 /// A compose file that was checked.
 #[derive(Debug)]
-pub(in crate::docker) struct ExtensionFile {
+pub(crate) struct ExtensionFile {
     file: ComposeFile,
     images: BTreeMap<ServiceName, ImageRef>,
     ports: BTreeMap<ServiceName, Vec<PublishedPort>>,
@@ -54,7 +54,7 @@ pub(in crate::docker) struct ExtensionFile {
 
 impl ExtensionFile {
     /// Parses a file in which only `values` are known.
-    pub(in crate::docker) fn read(text: &str, values: &Variables) -> Result<Self, String> {
+    pub(crate) fn read(text: &str, values: &Variables) -> Result<Self, String> {
         let tree =
             Node::read(text.as_bytes(), Aliases::Allowed).map_err(|unreadable| unreadable.to_string())?;
         let mut top = Fields::of(&tree, "the file")?;
@@ -79,21 +79,21 @@ impl ExtensionFile {
         Ok(Self { file, images, ports: named.collect() })
     }
 
-    pub(in crate::docker) fn services(&self) -> impl Iterator<Item = &ServiceName> {
+    pub(crate) fn services(&self) -> impl Iterator<Item = &ServiceName> {
         self.file.services.keys()
     }
 
-    pub(in crate::docker) fn images(&self) -> impl Iterator<Item = (&ServiceName, &ImageRef)> {
+    pub(crate) fn images(&self) -> impl Iterator<Item = (&ServiceName, &ImageRef)> {
         self.images.iter()
     }
 
     /// The named volumes that services use.
-    pub(in crate::docker) fn volumes(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = &str> {
         self.file.volumes.iter().map(String::as_str)
     }
 
     /// The ports that services publish.
-    pub(in crate::docker) fn ports(&self) -> impl Iterator<Item = (&ServiceName, &PublishedPort)> {
+    pub(crate) fn ports(&self) -> impl Iterator<Item = (&ServiceName, &PublishedPort)> {
         self.ports.iter().flat_map(|(service, ports)| ports.iter().map(move |port| (service, port)))
     }
 }
@@ -151,27 +151,27 @@ fn require_named_volumes(name: &ServiceName, service: &Service) -> Result<(), St
 }
 
 /// The inputs of the generated compose file of an extension.
-pub(in crate::docker) struct ExtensionRendering<'a> {
-    pub(in crate::docker) file: &'a ExtensionFile,
-    pub(in crate::docker) images: &'a BTreeMap<ServiceName, ImageId>,
-    pub(in crate::docker) values: &'a Variables,
+pub(crate) struct ExtensionRendering<'a> {
+    pub(crate) file: &'a ExtensionFile,
+    pub(crate) images: &'a BTreeMap<ServiceName, ImageId>,
+    pub(crate) values: &'a Variables,
     /// The network of all services.
-    pub(in crate::docker) network: &'a str,
-    pub(in crate::docker) limits: &'a ContainerLimits,
+    pub(crate) network: &'a str,
+    pub(crate) limits: &'a ContainerLimits,
     /// The name of the container of a service, and of a volume.
-    pub(in crate::docker) container: &'a (dyn Fn(&ServiceName) -> String + Sync),
-    pub(in crate::docker) volume: &'a (dyn Fn(&str) -> String + Sync),
+    pub(crate) container: &'a (dyn Fn(&ServiceName) -> String + Sync),
+    pub(crate) volume: &'a (dyn Fn(&str) -> String + Sync),
     /// The labels of the container of a service.
-    pub(in crate::docker) labels: &'a (dyn Fn(&ServiceName) -> Vec<Label> + Sync),
+    pub(crate) labels: &'a (dyn Fn(&ServiceName) -> Vec<Label> + Sync),
     /// The addresses of services; the engine assigns those of the others.
-    pub(in crate::docker) addresses: &'a BTreeMap<ServiceName, Ipv4Addr>,
+    pub(crate) addresses: &'a BTreeMap<ServiceName, Ipv4Addr>,
     /// The host ports of services.
-    pub(in crate::docker) ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
+    pub(crate) ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
 }
 
 impl ExtensionRendering<'_> {
     /// Renders the file.
-    pub(in crate::docker) fn render(&self) -> Result<Vec<u8>, String> {
+    pub(crate) fn render(&self) -> Result<Vec<u8>, String> {
         let file = &self.file.file;
         let order = file.order()?;
         let services = order.iter().enumerate().filter_map(|(place, name)| {

@@ -11,7 +11,7 @@ use launchway_domain::{
 use serde_json::{Map, Value, json};
 
 use super::{env_files, file::ComposeFile, interpolation::Interpolation, service::Service, store::Kept};
-use crate::docker::{
+use crate::{
     ContainerLimits,
     command::CAPABILITIES,
     labels::{Label, Role},

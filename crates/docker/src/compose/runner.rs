@@ -11,22 +11,21 @@ use launchway_domain::{
     },
 };
 
+use launchway_system::process::ProcessError;
 use tokio::time::{Instant, sleep};
 
 use super::{
     Allowed, Compositions, in_the_file,
     render::{Rendering, project_name, volume_name},
 };
+
 use crate::{
-    docker::{
-        command::NewProject,
-        containers::{self, ContainerGuard, MOST_ADDRESSES},
-        errors::{EngineError, TAKEN_ADDRESS},
-        groups::Member,
-        labels::{self, Label},
-        networks::Network,
-    },
-    process::ProcessError,
+    command::NewProject,
+    containers::{self, ContainerGuard, MOST_ADDRESSES},
+    errors::{EngineError, TAKEN_ADDRESS},
+    groups::Member,
+    labels::{self, Label},
+    networks::Network,
 };
 
 /// The interval between two inspections of services.
@@ -104,7 +103,7 @@ impl Compositions {
     }
 
     /// Creates and starts services of a generated file; all if empty.
-    pub(in crate::docker) async fn bring_project_up(
+    pub(crate) async fn bring_project_up(
         &self,
         name: &str,
         file: Vec<u8>,
@@ -243,7 +242,7 @@ impl Compositions {
     }
 
     /// Shows the last log lines of failed services.
-    pub(in crate::docker) async fn tell_last_words(&self, marks: &[Label], output: &Arc<dyn Output>) {
+    pub(crate) async fn tell_last_words(&self, marks: &[Label], output: &Arc<dyn Output>) {
         for member in self.engine.members(marks).await.unwrap_or_default() {
             if is_well(&member) {
                 continue;
@@ -257,7 +256,7 @@ impl Compositions {
 }
 
 /// Returns whether the engine has given the address to another container.
-pub(in crate::docker) fn is_about_the_address(error: &StepError) -> bool {
+pub(crate) fn is_about_the_address(error: &StepError) -> bool {
     matches!(error, StepError::Rejected(why) | StepError::Retryable(why) if why.contains(TAKEN_ADDRESS))
 }
 
@@ -307,7 +306,7 @@ fn engine_error(text: &str) -> EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::docker::labels::Role;
+    use crate::labels::Role;
 
     #[test]
     fn what_another_service_waits_for_is_ready_or_never_will_be() {

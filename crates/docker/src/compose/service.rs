@@ -17,7 +17,7 @@ use super::{
     mounts::Mount,
     quantities,
 };
-use crate::docker::command::{CONTAINER_CPU_SHARES, CPU_PERIOD, cpu_quota};
+use crate::command::{CONTAINER_CPU_SHARES, CPU_PERIOD, cpu_quota};
 
 /// The longest duration in a health check.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -408,7 +408,7 @@ fn share(node: &Node, place: &str) -> Result<f64, String> {
 
 impl Limits {
     /// Renders the limits for the generated file, none above those of every container.
-    pub(super) fn render(&self, most: &crate::docker::ContainerLimits) -> Map<String, Value> {
+    pub(super) fn render(&self, most: &crate::ContainerLimits) -> Map<String, Value> {
         let memory = self.memory.map_or(most.memory, |wanted| wanted.min(most.memory));
         let pids = self.pids.filter(|wanted| *wanted > 0).map_or(most.pids, |wanted| wanted.min(most.pids));
         let cpus = match (self.cpus, most.cpus) {

@@ -9,7 +9,7 @@ use launchway_domain::{
 use tokio::task::spawn_blocking;
 
 use super::file::ComposeFile;
-use crate::docker::context::file_beneath;
+use crate::context::file_beneath;
 
 /// The file names that compose looks for, in its order.
 const USUAL_NAMES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];

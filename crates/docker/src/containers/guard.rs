@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use launchway_domain::secret::Entropy as _;
+use launchway_system::clock::SystemEntropy;
 use tokio::{runtime::Handle, time::sleep};
 
-use crate::{
-    clock::SystemEntropy,
-    docker::{command::Docker, labels::Label},
-};
+use crate::{command::Docker, labels::Label};
 
 /// The delays before looking for the container of a dropped call: the engine may still be creating it at
 /// first.
@@ -18,30 +16,30 @@ const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::
 /// A guard for a call that creates a container. If it is dropped before it has ended, its container is
 /// removed in the background. If this process ends too, the container is found by its labels later.
 #[derive(Debug)]
-pub(in crate::docker) struct ContainerGuard {
+pub(crate) struct ContainerGuard {
     docker: Docker,
     label: Label,
     has_ended: bool,
 }
 
 impl ContainerGuard {
-    pub(in crate::docker) fn new(docker: &Docker) -> Self {
+    pub(crate) fn new(docker: &Docker) -> Self {
         Self::called(docker, &HEXLOWER.encode(&SystemEntropy.bits_256()[..8]))
     }
 
     /// Returns the guard of one of several calls that create the same containers: each of them continues
     /// with the containers of an earlier one.
-    pub(in crate::docker) fn called(docker: &Docker, call: &str) -> Self {
+    pub(crate) fn called(docker: &Docker, call: &str) -> Self {
         Self { docker: docker.clone(), label: Label::of_call(call), has_ended: false }
     }
 
     /// Returns the label of this call's container.
-    pub(in crate::docker) fn label(&self) -> Label {
+    pub(crate) fn label(&self) -> Label {
         self.label.clone()
     }
 
     /// Ends the call, and removes its container unless it stays.
-    pub(in crate::docker) async fn end(mut self, stays: bool) {
+    pub(crate) async fn end(mut self, stays: bool) {
         if !stays && !remove(&self.docker, &self.label).await {
             tracing::warn!(label = self.label.as_str(), "container removal failed");
         }

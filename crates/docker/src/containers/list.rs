@@ -21,7 +21,7 @@ use super::{
     record::{Endpoint, Endpoints, condition, is_kept, own_endpoint},
     uptime::{Moment, is_unchanged},
 };
-use crate::docker::{
+use crate::{
     DockerEngine,
     command::unreadable,
     errors::EngineError,
@@ -33,24 +33,24 @@ use crate::docker::{
 /// The timeout of a list of containers.
 const LIST_TIME: Duration = Duration::from_secs(10);
 /// The prefix of the name of each container that we create. The engine gives those of a build other names.
-pub(in crate::docker) const NAME_PREFIX: &str = "launchway-";
+pub(crate) const NAME_PREFIX: &str = "launchway-";
 
 /// The filters of a list: each key names one, and any of its values passes it. Of several labels a
 /// container must have all.
-pub(in crate::docker) type Filters = BTreeMap<&'static str, Vec<String>>;
+pub(crate) type Filters = BTreeMap<&'static str, Vec<String>>;
 
 /// A container in a list of the engine.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(in crate::docker) struct ListedContainer {
+pub(crate) struct ListedContainer {
     id: String,
     names: Option<Vec<String>>,
     /// In seconds since 1970.
-    pub(in crate::docker) created: i64,
+    pub(crate) created: i64,
     state: String,
     status: String,
     #[serde(default, deserialize_with = "or_empty")]
-    pub(in crate::docker) labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
     #[serde(default)]
     network_settings: ListedNetworks,
 }
@@ -72,7 +72,7 @@ where
 }
 
 impl ListedContainer {
-    pub(in crate::docker) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         self.network_settings.networks.values()
     }
 
@@ -112,11 +112,11 @@ struct Inspected {
 
 /// The results of earlier inspections, by the ids of containers.
 #[derive(Debug, Default)]
-pub(in crate::docker) struct ListMemory(Mutex<HashMap<String, Inspected>>);
+pub(crate) struct ListMemory(Mutex<HashMap<String, Inspected>>);
 
 impl DockerEngine {
     /// Lists the containers that pass the filters.
-    pub(in crate::docker) async fn list(
+    pub(crate) async fn list(
         &self,
         socket: &Socket,
         filters: &Filters,
@@ -126,10 +126,7 @@ impl DockerEngine {
     }
 
     /// Lists the containers of this installation that deployments made.
-    pub(in crate::docker) async fn list_own(
-        &self,
-        socket: &Socket,
-    ) -> Result<Vec<DiscoveredResource>, StepError> {
+    pub(crate) async fn list_own(&self, socket: &Socket) -> Result<Vec<DiscoveredResource>, StepError> {
         let instance = Label::of_instance(self.options.instance);
         let filters = Filters::from([
             ("label", vec![instance.as_str().to_owned()]),

@@ -9,7 +9,7 @@ use launchway_domain::deployments::{Condition, Container, Exit};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::docker::{
+use crate::{
     command::NetworkId,
     labels::{self, LabelSet},
     networks::Network,
@@ -18,7 +18,7 @@ use crate::docker::{
 /// A container's endpoint in a network. It stays, without an address, while the container is stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(in crate::docker) struct Endpoint {
+pub(crate) struct Endpoint {
     #[serde(rename = "IPAddress")]
     address: String,
     #[serde(rename = "IPAMConfig")]
@@ -37,40 +37,37 @@ struct EndpointConfiguration {
 }
 
 /// The networks of a container, by their names.
-pub(in crate::docker) type Endpoints = BTreeMap<String, Endpoint>;
+pub(crate) type Endpoints = BTreeMap<String, Endpoint>;
 
 impl Endpoint {
     /// Returns the address that the container has, or had when it was last inspected.
-    pub(in crate::docker) fn address(&self) -> Option<IpAddr> {
+    pub(crate) fn address(&self) -> Option<IpAddr> {
         self.address.parse().ok()
     }
 
     /// Returns the static address, which it gets at every start.
-    pub(in crate::docker) fn assigned(&self) -> Option<Ipv4Addr> {
+    pub(crate) fn assigned(&self) -> Option<Ipv4Addr> {
         self.configuration.as_ref()?.address.parse().ok()
     }
 
-    pub(in crate::docker) fn network(&self) -> Option<NetworkId> {
+    pub(crate) fn network(&self) -> Option<NetworkId> {
         NetworkId::parse(&self.network)
     }
 
-    pub(in crate::docker) fn aliases(&self) -> &[String] {
+    pub(crate) fn aliases(&self) -> &[String] {
         self.aliases.as_deref().unwrap_or_default()
     }
 }
 
 /// Returns the networks in a record.
-pub(in crate::docker) fn endpoints(record: &Value) -> Endpoints {
+pub(crate) fn endpoints(record: &Value) -> Endpoints {
     let networks = record.get("networks").filter(|networks| networks.is_object());
     networks.and_then(|networks| Endpoints::deserialize(networks).ok()).unwrap_or_default()
 }
 
 /// Returns the endpoint in the network that we created a container in, if it is there. A user may have
 /// connected the container to other networks as well, or instead.
-pub(in crate::docker) fn own_endpoint<'a>(
-    labels: &impl LabelSet,
-    endpoints: &'a Endpoints,
-) -> Option<&'a Endpoint> {
+pub(crate) fn own_endpoint<'a>(labels: &impl LabelSet, endpoints: &'a Endpoints) -> Option<&'a Endpoint> {
     match labels::address(labels) {
         Some(own) => endpoints.values().find(|endpoint| endpoint.assigned() == Some(own)),
         // It was made by an earlier version.
@@ -83,7 +80,7 @@ pub(in crate::docker) fn own_endpoint<'a>(
 }
 
 /// Returns a started container; `None` when docker's record of it cannot be read.
-pub(in crate::docker) fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
+pub(crate) fn read(record: &Value, network: Option<&Network>) -> Option<Container> {
     let endpoints = endpoints(record);
     let endpoint = own_endpoint(record.get("labels").unwrap_or(&Value::Null), &endpoints);
     let address = endpoint.and_then(|endpoint| endpoint.assigned().map(IpAddr::V4).or(endpoint.address()));
@@ -95,7 +92,7 @@ pub(in crate::docker) fn read(record: &Value, network: Option<&Network>) -> Opti
 }
 
 /// Returns the condition of a container from docker's record of it.
-pub(in crate::docker) fn condition(record: &Value) -> Condition {
+pub(crate) fn condition(record: &Value) -> Condition {
     let state = record.get("state").unwrap_or(&Value::Null);
     let is = |key: &str| state.get(key).and_then(Value::as_bool).unwrap_or_default();
     let number = |value: Option<&Value>| value.and_then(Value::as_i64).unwrap_or_default();
@@ -129,7 +126,7 @@ pub(in crate::docker) fn condition(record: &Value) -> Condition {
 }
 
 /// Returns whether the engine restarts the container when it ends.
-pub(in crate::docker) fn is_kept(record: &Value) -> bool {
+pub(crate) fn is_kept(record: &Value) -> bool {
     record.get("policy").and_then(Value::as_str).is_some_and(|policy| !matches!(policy, "" | "no"))
 }
 

@@ -7,7 +7,7 @@ use super::{
     gone,
     record::{Endpoint, condition, endpoints, own_endpoint, read},
 };
-use crate::docker::{
+use crate::{
     DockerEngine,
     addresses::Assignment,
     command::NetworkId,

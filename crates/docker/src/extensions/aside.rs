@@ -6,7 +6,7 @@ use launchway_domain::{
 };
 
 use super::{ExtensionObjects, Made, done_or_gone, names};
-use crate::docker::errors::EngineError;
+use crate::errors::EngineError;
 
 impl ExtensionObjects {
     /// Of the containers that are `replaced`, removes those of an earlier attempt at the same step, and
@@ -38,7 +38,7 @@ impl ExtensionObjects {
 
     /// Reverts a step that created or removed containers: removes those that it created, and restores those
     /// that it set aside.
-    pub(crate) async fn bring_back(&self, run: &Run, order: i32) -> Result<(), StepError> {
+    pub async fn bring_back(&self, run: &Run, order: i32) -> Result<(), StepError> {
         let all = self.all(&self.whose_run(run).marks()).await?;
         self.remove(all.iter().filter(|made| names::aside(&made.name).is_none() && made.is_by(run, order)))
             .await?;
@@ -56,7 +56,7 @@ impl ExtensionObjects {
     }
 
     /// Removes the containers that the steps of a run set aside.
-    pub(crate) async fn forget_aside(&self, run: &Run) -> Result<(), StepError> {
+    pub async fn forget_aside(&self, run: &Run) -> Result<(), StepError> {
         let all = self.all(&self.whose_run(run).marks()).await?;
         self.remove(all.iter().filter(|made| names::aside(&made.name).is_some_and(|aside| aside.is_of(run))))
             .await

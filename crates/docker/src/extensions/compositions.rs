@@ -9,7 +9,7 @@ use launchway_domain::{
 };
 
 use super::{ExtensionObjects, Made, containers::is_in_project, names::Whose};
-use crate::docker::{
+use crate::{
     addresses::Assignment,
     command::ImageId,
     compose::{ExtensionFile, ExtensionRendering, in_the_file, is_about_the_address},
@@ -19,7 +19,7 @@ use crate::docker::{
 
 impl ExtensionObjects {
     /// Runs the services of a compose file, replacing the earlier ones of the composition.
-    pub(crate) async fn up(
+    pub async fn up(
         &self,
         run: &Run,
         order: i32,
@@ -66,7 +66,7 @@ impl ExtensionObjects {
     }
 
     /// Sets all containers of a composition aside, without a replacement.
-    pub(crate) async fn down(&self, run: &Run, order: i32, project: &ObjectName) -> Result<(), StepError> {
+    pub async fn down(&self, run: &Run, order: i32, project: &ObjectName) -> Result<(), StepError> {
         self.set_aside(run, order, |made| is_in_project(made, project)).await
     }
 

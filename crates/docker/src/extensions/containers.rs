@@ -9,7 +9,7 @@ use launchway_domain::{
 };
 
 use super::{ExtensionObjects, Made, done_or_gone, names};
-use crate::docker::{
+use crate::{
     command::{ImageId, MountedVolume, NewContainer, Program, RetryBudget, Surroundings},
     containers::{ContainerGuard, MOST_ADDRESSES, condition},
     environment::ContainerEnvironment,
@@ -23,12 +23,12 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 impl ExtensionObjects {
     /// Pulls an image.
-    pub(crate) async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<(), StepError> {
+    pub async fn pull(&self, image: &ImageRef, output: &Arc<dyn Output>) -> Result<(), StepError> {
         self.engine.obtain_unmarked(image, output).await.map(drop)
     }
 
     /// Runs a container: in place of the one that has its name, or to its end. Returns how it ended.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
         run: &Run,
         order: i32,
@@ -72,24 +72,24 @@ impl ExtensionObjects {
     }
 
     /// Starts a stopped container.
-    pub(crate) async fn start(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
+    pub async fn start(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
         let made = self.named(run, name).await?.ok_or_else(|| unknown(name))?;
         self.engine.docker.start(&made.id).await.map_err(port_is_taken)
     }
 
     /// Stops a container, without removing it.
-    pub(crate) async fn stop(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
+    pub async fn stop(&self, run: &Run, name: &ObjectName) -> Result<(), StepError> {
         let made = self.named(run, name).await?.ok_or_else(|| unknown(name))?;
         done_or_gone(self.engine.docker.stop(&made.id).await)
     }
 
     /// Returns whether a container runs; `None` when there is none.
-    pub(crate) async fn is_running(&self, run: &Run, name: &ObjectName) -> Result<Option<bool>, StepError> {
+    pub async fn is_running(&self, run: &Run, name: &ObjectName) -> Result<Option<bool>, StepError> {
         Ok(self.named(run, name).await?.map(|made| made.is_running))
     }
 
     /// Sets a container aside, if there is one, without a replacement.
-    pub(crate) async fn put_away(&self, run: &Run, order: i32, name: &ObjectName) -> Result<(), StepError> {
+    pub async fn put_away(&self, run: &Run, order: i32, name: &ObjectName) -> Result<(), StepError> {
         let name = self.whose_run(run).named(name);
         self.set_aside(run, order, |made| made.name == name).await
     }

@@ -8,7 +8,7 @@ use launchway_domain::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::docker::labels::{self, Label};
+use crate::labels::{self, Label};
 
 /// The owner of objects: one organization and one extension.
 #[derive(Debug, Clone)]

@@ -64,7 +64,7 @@ impl ExtensionObjects {
     }
 
     /// Releases the host ports that no container of the extension publishes any more.
-    pub(crate) async fn release_ports(
+    pub async fn release_ports(
         &self,
         organization: OrganizationId,
         extension: &ExtensionKey,

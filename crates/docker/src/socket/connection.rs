@@ -7,11 +7,11 @@ use hyper::{Request, Response, StatusCode, body::Bytes, body::Incoming, client::
 use hyper_util::rt::TokioIo;
 use tokio::{net::UnixStream, task::JoinHandle};
 
-use crate::docker::{command::unreadable, errors::EngineError};
+use crate::{command::unreadable, errors::EngineError};
 
 /// An error of a request.
 #[derive(Debug)]
-pub(in crate::docker) enum SocketError {
+pub(crate) enum SocketError {
     /// There is no engine, or it does not answer.
     Unavailable(String),
     /// The engine answered with another status.
@@ -32,7 +32,7 @@ impl From<SocketError> for EngineError {
 
 /// A connection to the engine, for consecutive requests.
 #[derive(Debug)]
-pub(in crate::docker) struct Connection {
+pub(crate) struct Connection {
     sender: http1::SendRequest<String>,
     driver: JoinHandle<()>,
 }

@@ -2,8 +2,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::deployments::{Condition, Container, Deployer as _, StepError};
-use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use launchway_testkit::docker::{base_image, docker};
 
 use crate::{

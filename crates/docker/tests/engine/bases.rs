@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use launchway_docker::Builder;
 use launchway_domain::deployments::{ImageBuilder as _, ImageName, StepError};
-use launchway_infrastructure::docker::Builder;
 use launchway_testkit::docker::{base_image, docker};
 
 use crate::{

@@ -8,14 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use launchway_docker::{BuildLimits, Builder, DockerOptions};
 use launchway_domain::{
     deployments::{ImageBuilder as _, ImageName, Owner, StepError},
     ids::Ids as _,
 };
-use launchway_infrastructure::{
-    clock::TimeOrderedIds,
-    docker::{BuildLimits, Builder, DockerOptions},
-};
+use launchway_system::clock::TimeOrderedIds;
 use launchway_testkit::docker::{base_image, docker};
 
 use crate::{

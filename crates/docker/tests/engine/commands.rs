@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use launchway_docker::DockerOptions;
 use launchway_domain::deployments::{ContainerPlan, Deployer as _, ImageBuilder as _, StepError};
-use launchway_infrastructure::docker::DockerOptions;
 use launchway_testkit::docker::base_image;
 
 use crate::{

@@ -8,13 +8,13 @@ mod volumes;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use launchway_docker::{Compositions, DockerOptions};
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, Port, Variables},
     deployments::{
         Checkout, ComposeSource, Composer as _, Composition, CompositionPlan, Container, Owner, StepError,
     },
 };
-use launchway_infrastructure::docker::{Compositions, DockerOptions};
 use launchway_testkit::docker::{base_image, docker};
 use serde_json::Value;
 use tempfile::TempDir;

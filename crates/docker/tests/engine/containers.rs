@@ -2,11 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use launchway_docker::{ContainerLimits, health::NetworkProbe};
 use launchway_domain::deployments::{
     Condition, Deployer, EngineInventory as _, Exit, HealthProbe as _, ImageBuilder as _, ProbeTarget,
     StepError,
 };
-use launchway_infrastructure::{docker::ContainerLimits, health::NetworkProbe};
 use launchway_testkit::docker::{base_image, docker, http_app};
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ mod agreement;
 
 use std::sync::Arc;
 
+use launchway_docker::Builder;
 use launchway_domain::deployments::{ImageBuilder as _, StepError};
-use launchway_infrastructure::docker::Builder;
 use launchway_testkit::docker::{base_image, docker};
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::deployments::{Deployer as _, EngineInventory as _};
-use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use launchway_testkit::docker::docker;
 
 use crate::{

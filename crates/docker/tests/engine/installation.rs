@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
+use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, Port, RegistryPolicy, Variables},
     deployments::{
@@ -10,10 +11,7 @@ use launchway_domain::{
     },
     ids::{Ids as _, InstanceId, OrganizationId},
 };
-use launchway_infrastructure::{
-    clock::TimeOrderedIds,
-    docker::{DockerEngine, DockerOptions},
-};
+use launchway_system::clock::TimeOrderedIds;
 use launchway_testkit::docker::{Traces, base_image};
 use tempfile::TempDir;
 

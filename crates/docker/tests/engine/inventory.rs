@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::deployments::{Condition, Deployer, DiscoveredObject, EngineInventory, Exit};
-use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use launchway_testkit::docker::{base_image, docker};
 
 use crate::installation::{Installation, owner};

@@ -7,14 +7,12 @@ use std::{
     time::Duration,
 };
 
+use launchway_docker::{Builder, ContainerLimits, DockerOptions};
 use launchway_domain::{
     deployments::{Deployer as _, ImageBuilder as _, Owner, StepError},
     ids::Ids as _,
 };
-use launchway_infrastructure::{
-    clock::TimeOrderedIds,
-    docker::{Builder, ContainerLimits, DockerOptions},
-};
+use launchway_system::clock::TimeOrderedIds;
 use launchway_testkit::docker::{FakeDocker, base_image, docker};
 
 use crate::{

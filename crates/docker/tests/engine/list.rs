@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::deployments::{
     Condition, DiscoveredObject, EngineInventory as _, Exit, Owner, StepError,
 };
-use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use serde_json::{Value, json};
 
 use crate::{

@@ -16,7 +16,6 @@ mod containers;
 mod dockerfiles;
 mod environments;
 mod events;
-mod extensions;
 mod fake_engine;
 mod faults;
 mod installation;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::deployments::{Container, Deployer, ImageBuilder as _, ImageName};
-use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 use launchway_testkit::docker::{FakeDocker, base_image, docker};
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, sync::Arc, time::Duration};
 
+use launchway_docker::nixpacks::{Nixpacks, NixpacksOptions};
 use launchway_domain::deployments::{BuildPlan, BuildPlanner as _, StepError};
-use launchway_infrastructure::nixpacks::{Nixpacks, NixpacksOptions};
 use launchway_testkit::docker::FakeProgram;
 
 use crate::{

@@ -2,11 +2,11 @@
 
 use std::{collections::HashSet, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
+use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::{
     clock::Timestamp,
     deployments::{Condition, ContainerId, Deployer, EngineInventory as _, PrintedLine},
 };
-use launchway_infrastructure::docker::{DockerEngine, DockerOptions};
 
 use crate::{
     fake_engine::{FakeEngine, Reply},

@@ -2,22 +2,18 @@
 //! reaches a tenant.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::{IpAddr, Ipv4Addr, TcpListener},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
 };
 
 use async_trait::async_trait;
+use launchway_docker::DockerOptions;
 use launchway_domain::{
     applications::RegistryPolicy,
     deployments::{ImageBuilder as _, StepError},
 };
-use launchway_infrastructure::{docker::DockerOptions, outbound::Resolver};
-use launchway_testkit::docker::{base_image, docker};
+use launchway_system::resolver::Resolver;
+use launchway_testkit::docker::{FakeRegistry, base_image, docker, registry_response};
 
 use crate::{
     installation::{Installation, owner},
@@ -27,55 +23,8 @@ use crate::{
 /// A word of a response that no tenant may see.
 const SECRET: &str = "secret-of-the-metadata-service";
 
-/// An HTTP server on the loopback that gives the same response to every request and counts them.
-pub(crate) struct FakeRegistry {
-    pub(crate) port: u16,
-    requests: Arc<AtomicUsize>,
-}
-
-impl FakeRegistry {
-    pub(crate) fn answering(answer: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let requests = Arc::new(AtomicUsize::new(0));
-        let counter = requests.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let Ok(mut stream) = stream else { return };
-                counter.fetch_add(1, Ordering::SeqCst);
-                let _request = stream.read(&mut [0; 4096]);
-                let _gone = stream.write_all(answer.as_bytes());
-            }
-        });
-        Self { port, requests }
-    }
-
-    /// One that has no image.
-    pub(crate) fn empty() -> Self {
-        let body = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
-        Self::answering(response("404 Not Found", "Content-Type: application/json\r\n", body))
-    }
-
-    /// The number of requests so far.
-    pub(crate) fn requests(&self) -> usize {
-        self.requests.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn image(&self) -> String {
-        format!("127.0.0.1:{}/team/web:1", self.port)
-    }
-}
-
-fn response(status: &str, headers: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\nDocker-Distribution-Api-Version: registry/2.0\r\n{headers}Content-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
-        body.len()
-    )
-}
-
 /// A policy with these entries.
-pub(crate) fn allowing(entries: &[&str]) -> RegistryPolicy {
+fn allowing(entries: &[&str]) -> RegistryPolicy {
     RegistryPolicy::allowing(entries.iter().map(|entry| entry.parse().unwrap()).collect())
 }
 
@@ -150,9 +99,10 @@ async fn a_registry_that_has_no_such_image_is_told_in_our_words() {
 #[tokio::test]
 async fn answers_of_a_registry_reach_no_tenant() {
     // The engine is made to fetch a token from an address of its own machine, and repeats that response.
-    let inner = FakeRegistry::answering(response("418 Teapot", "Content-Type: text/plain\r\n", SECRET));
+    let inner =
+        FakeRegistry::answering(registry_response("418 Teapot", "Content-Type: text/plain\r\n", SECRET));
     let challenge = format!("WWW-Authenticate: Bearer realm=\"http://127.0.0.1:{}/token\"\r\n", inner.port);
-    let registry = FakeRegistry::answering(response("401 Unauthorized", &challenge, SECRET));
+    let registry = FakeRegistry::answering(registry_response("401 Unauthorized", &challenge, SECRET));
     let host = format!("127.0.0.1:{}", registry.port);
     let installation = Installation::with(|options| options.registries = allowing(&[&host]));
     for (told, log) in [

@@ -6,12 +6,13 @@
 use std::{collections::BTreeMap, fs, sync::Arc};
 
 use async_trait::async_trait;
+use launchway_docker::nixpacks::Nixpacks;
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, Variables},
     deployments::{BuildPlan, BuildPlanner as _, Checkout, Output, Owner, StepError},
     ids::Ids as _,
 };
-use launchway_infrastructure::{clock::TimeOrderedIds, nixpacks::Nixpacks};
+use launchway_system::clock::TimeOrderedIds;
 use tempfile::TempDir;
 
 struct Nowhere;

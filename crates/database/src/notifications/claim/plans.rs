@@ -8,7 +8,7 @@ use diesel_migrations::MigrationHarness as _;
 use launchway_testkit::postgres::FreshDatabase;
 
 use super::HEADS;
-use crate::database::migrations;
+use crate::migrations;
 
 #[test]
 fn sqlite_reads_nothing_but_the_index_of_what_waits() {

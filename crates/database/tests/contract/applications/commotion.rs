@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};
+use launchway_database::{AnyConnection, Database};
 use launchway_domain::{
     applications::Application,
     store::{StoreError, Unique},
 };
-use launchway_infrastructure::database::{AnyConnection, Database};
 use tokio::task::JoinSet;
 
 use super::{

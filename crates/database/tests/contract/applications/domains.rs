@@ -1,11 +1,11 @@
 //! Additional domains of applications.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{Application, Write},
     organizations::Scope,
     store::{Rule, StoreError, Unique},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::parsed;
 
 use super::{again, an_application_of, delete, get, insert, is_taken, stored, update};

@@ -1,11 +1,11 @@
 //! The host names of applications.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{Application, ApplicationRepository as _, AutomaticHost, NamedApplication},
     ids::ApplicationId,
     store::Unique,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{
     again, an_application_of, delete,

@@ -1,5 +1,6 @@
 //! Pages of applications.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{
         Application, ApplicationFilter, ApplicationRepository, ApplicationState, ApplicationSummary, Progress,
@@ -7,7 +8,6 @@ use launchway_domain::{
     organizations::Scope,
     page::Page,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_page, parsed};
 
 use super::{

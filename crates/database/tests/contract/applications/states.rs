@@ -1,5 +1,6 @@
 //! Applications that are stopped or failed.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{
         Application, ApplicationFilter, ApplicationRepository, ApplicationState, Health, Progress, Write,
@@ -9,7 +10,6 @@ use launchway_domain::{
     organizations::Scope,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 
 use super::{again, delete, stored};

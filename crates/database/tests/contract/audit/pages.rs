@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+use launchway_database::Database;
 use launchway_domain::{
     audit::{Action, AuditRepository as _, Chain, Entry, Filter, Resource, Write},
     ids::OrganizationId,
@@ -10,7 +11,6 @@ use launchway_domain::{
     page::{Page, PageRequest},
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 
 use crate::builders::{an_entry, at, id};
 

@@ -1,5 +1,6 @@
 //! Concurrent users who deploy and cancel, workers, and cleanup.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{Application, ApplicationState},
     deployments::{Deployment, DeploymentState as S, Progress, Write},
@@ -7,7 +8,6 @@ use launchway_domain::{
     logs::{self, LogSink as _},
     store::{self, StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_deployment, a_log_line};
 use tokio::task::JoinSet;
 

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use launchway_database::Database;
 use launchway_domain::{
     deployments::{ContainerRecord, ContainerState, Deployment, DeploymentRepository as _, Write},
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_container, a_deployment};
 
 use super::{bring_to_life, deploy, insert_deployment, now, web};

@@ -1,10 +1,10 @@
 //! The state of an application, derived from its deployments.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{Application, ApplicationState as A, Progress},
     deployments::DeploymentState as S,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{advance, bring_to_life, deploy, go_live, web};
 use crate::{applications::again, applications::set_stopped, builders::at};

@@ -1,5 +1,6 @@
 //! Deployments whose state no longer matches their job.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{Application, ApplicationState as A, Progress},
     deployments::{Deployment, DeploymentState as S, Write},
@@ -9,7 +10,6 @@ use launchway_domain::{
     organizations::Scope,
     store::{self, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_deployment;
 use uuid::Uuid;
 

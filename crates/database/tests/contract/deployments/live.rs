@@ -1,5 +1,6 @@
 //! Live versions, and the records about the retention of deployments.
 
+use launchway_database::Database;
 use launchway_domain::{
     deployments::{
         Deployment, DeploymentKind, DeploymentRepository as _, DeploymentState as S, KeptVersions,
@@ -7,7 +8,6 @@ use launchway_domain::{
     },
     ids::DeploymentId,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_deployment;
 
 use super::{bring_to_life, deploy, insert_deployment, now, web};

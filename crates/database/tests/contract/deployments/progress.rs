@@ -1,12 +1,12 @@
 //! State changes of deployments.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Port,
     deployments::{ContainerRecord, Deployment, DeploymentState as S, ImageName, Progress},
     jobs,
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_container, a_deployment, parsed};
 
 use super::{advance, deploy, go_live, go_on, insert_deployment, now, web};

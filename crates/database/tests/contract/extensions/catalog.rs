@@ -1,10 +1,10 @@
 //! Adding, updating, withdrawing and restoring catalog entries.
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{Extension, ExtensionRepository, Validation},
     store::{Unique, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::an_extension;
 
 use super::{Write, a_fork, an_entry, by_key, publish, withdraw_all_but};

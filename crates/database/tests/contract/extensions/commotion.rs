@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{ExecutionLine, ExecutionLog as _, ExtensionRepository},
     store::{Unique, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::an_extension;
 use tokio::task::JoinSet;
 

@@ -1,11 +1,11 @@
 //! Runs whose state no longer matches their job.
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{Extension, Write},
     jobs::{self, ClaimLimits, ClaimedJob, JobKind, JobQueue as _, NewJob, Outcome, WorkerId},
     store::{self, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use uuid::Uuid;
 
 use super::{Execution, RunWithSteps, S, a_run_of, an_entry, begin, begin_step, finish, now, quietly};

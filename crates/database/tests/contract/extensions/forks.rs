@@ -1,11 +1,11 @@
 //! Creation, deletion and visibility of forks.
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{Extension, ExtensionRepository},
     organizations,
     store::{Rule, StoreError, Unique},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::an_extension;
 use tokio::task::JoinSet;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{ExtensionKey, HostPorts as _, PortError, PortPolicy, PortRefusal, PortRequest},
     quotas::{Quota, Resource, UsageRepository as _},
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_run_of, an_entry, request as store_request};

@@ -1,11 +1,11 @@
 //! The stored and shown output of runs.
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{ExecutionDetail, ExecutionLine, ExecutionLog as _, ExecutionRepository},
     logs::Level,
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 
 use super::{Execution, NewExecutionLine, a_line, a_run, a_run_of, an_entry, now, request, requests::detail};

@@ -1,7 +1,7 @@
 //! Allowed and rejected state changes of runs and their steps.
 
+use launchway_database::Database;
 use launchway_domain::ids::ExecutionId;
-use launchway_infrastructure::database::Database;
 
 use super::{
     Execution, RunWithSteps, S, a_run, a_run_of, an_entry, begin, begin_step, end_step, finish, now, request,

@@ -1,11 +1,11 @@
 //! Pages of extensions.
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{Category, Extension, ExtensionFilter, ExtensionKind, ExtensionRepository},
     organizations::Scope,
     page::Page,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{ExtensionBuilder, a_page, an_extension};
 
 use super::{a_fork, delete, publish, withdraw_all_but};

@@ -1,5 +1,6 @@
 //! Requests and reads of runs.
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{ExecutionDetail, ExecutionRepository, PrintedStep},
     ids::{ExecutionId, ExtensionId},
@@ -7,7 +8,6 @@ use launchway_domain::{
     page::Page,
     secret::Sealed,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 
 use super::{

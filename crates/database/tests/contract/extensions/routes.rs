@@ -1,12 +1,12 @@
 //! The host names of extension containers, and those of applications beside them.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{ApplicationRepository as _, Port},
     extensions::{ExtensionRepository, ExtensionRoute, Write},
     ids::ExtensionRouteId,
     store::{StoreError, Unique},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_container, parsed};
 
 use super::quietly;

@@ -1,12 +1,12 @@
 //! Cancellation of jobs.
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::JobId,
     jobs::{Heartbeat, JobQueue as _, JobState, Outcome, Write},
     organizations::Scope,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 
 use super::{a_job, a_job_on, a_worker, claim, enqueue, job, running, settle, somebody, state};
 use crate::builders::{at, commit, id, is_stale};

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use launchway_database::Database;
 use launchway_domain::{
     jobs::{ClaimLimits, JobQueue as _, JobState, Lease, NewJob, Outcome},
     organizations::Scope,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_job, a_job_on, a_worker, claim, enqueue, job, settle, somebody, state, worker};

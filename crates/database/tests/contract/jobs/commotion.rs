@@ -1,12 +1,12 @@
 //! Concurrent operations of all kinds, by several processes.
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::{JobId, SubjectId},
     jobs::{ClaimLimits, JobQueue as _, NewJob, Outcome, Write},
     organizations::Scope,
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_job_on, a_worker, claim, enqueue, job, settle, state, worker};

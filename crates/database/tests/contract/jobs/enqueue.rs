@@ -1,11 +1,11 @@
 //! Enqueuing jobs.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth,
     jobs::{Job, JobKind, JobQueue as _, JobState, NewJob, Pool, Write},
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_job, a_job_on, a_worker, claim, enqueue, job, somebody, state};

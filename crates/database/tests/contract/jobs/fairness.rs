@@ -1,10 +1,10 @@
 //! Fairness between organizations.
 
+use launchway_database::Database;
 use launchway_domain::{
     jobs::{ClaimLimits, JobQueue as _, JobState, Outcome, Write},
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{a_job, a_worker, claim, enqueue, job, settle};
 use crate::builders::{Resident, at};

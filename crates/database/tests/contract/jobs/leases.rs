@@ -1,11 +1,11 @@
 //! The rights of a lease, which end with it.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth,
     jobs::{Heartbeat, JobQueue as _, JobState, Lease, Outcome, Write},
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 
 use super::{a_job_on, a_worker, claim, enqueue, job, running, settle, somebody, state, worker};
 use crate::builders::{at, audited, id, is_stale};

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::{JobId, SubjectId},
     jobs::{ClaimLimits, Event, Heartbeat, Job, JobQueue as _, JobState, Lease, NewJob, Outcome, Write},
     organizations::Scope,
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 use proptest::{prelude::*, sample::Index, test_runner::Config};
 use uuid::Uuid;
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::{JobId, SubjectId},
     jobs::{ClaimLimits, JobKind, JobQueue as _, JobState, NewJob, Outcome, Pool},
     organizations::Scope,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{a_job, a_worker, claim, enqueue, job, running, settle, somebody};
 use crate::builders::{Resident, at, id};

@@ -1,10 +1,10 @@
 //! Lost workers.
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::BootId,
     jobs::{Heartbeat, JobQueue as _, JobState, NewJob, Rescued, Write},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_job, a_job_on, a_worker, claim, enqueue, job, running, somebody, worker};

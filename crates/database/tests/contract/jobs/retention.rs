@@ -1,7 +1,7 @@
 //! Deletion of old jobs.
 
+use launchway_database::Database;
 use launchway_domain::jobs::{JobKind, JobQueue as _, JobState, NewJob, Outcome};
-use launchway_infrastructure::database::Database;
 
 use super::{a_job, a_worker, claim, enqueue, settle, somebody, state};
 use crate::builders::at;

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Application,
     logs::{Level, LogFilter, LogLine, LogReader},
     page::Page,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::{a_log_line, a_page};
 
 use super::{a_log, append, counted, numbers, scope};

@@ -1,11 +1,11 @@
 //! Logs that exceed their limit in bytes.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Application,
     deployments::Deployment,
     logs::{Level, LogFilter, LogLimits, LogLine, LogReader, LogSink as _, NewLine},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 use tokio::task::JoinSet;
 

@@ -1,11 +1,11 @@
 //! Deletion of old lines.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Application,
     deployments::Deployment,
     logs::{LogFilter, LogReader, LogSink as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 use tokio::task::JoinSet;
 

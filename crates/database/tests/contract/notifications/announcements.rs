@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{
         ChannelKind, Delivery, DeliveryQueue as _, DeliveryState, EventKind, WebhookConfig, WebhookKind,
@@ -10,7 +11,6 @@ use launchway_domain::{
     organizations,
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{
     a_mail, a_reader, a_stored, a_webhook, an_event, announce, announced, claim, claim_one,

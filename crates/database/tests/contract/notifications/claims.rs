@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{
         Channel, Claim, ClaimedDelivery, DeliveryFilter, DeliveryState, Next, NotificationRepository as _,
@@ -10,7 +11,6 @@ use launchway_domain::{
     secret::Sealed,
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 
 use super::{

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::DeliveryId,
     notifications::{
@@ -13,7 +14,6 @@ use launchway_domain::{
     organizations::Scope,
     store::{StoreError, UnitOfWork as _},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 

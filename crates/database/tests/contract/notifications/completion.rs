@@ -1,5 +1,6 @@
 //! Deliveries that are no longer sent, and replaying them.
 
+use launchway_database::Database;
 use launchway_domain::{
     ids::DeliveryId,
     notifications::{
@@ -9,7 +10,6 @@ use launchway_domain::{
     organizations::Scope,
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 
 use super::{

@@ -1,12 +1,12 @@
 //! Configurations of HTTP channels.
 
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{KeptSigningSecret, NotificationRepository as _, WebhookConfig, WebhookKind, Write},
     organizations::Scope,
     secret::Sealed,
     store::{StoreError, Unique},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_secret, a_stored, a_webhook, delete_organization, insert};

@@ -1,5 +1,6 @@
 //! Events of finished deployments.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Application,
     deployments::{Deployment, DeploymentState as S, Progress, Write},
@@ -8,7 +9,6 @@ use launchway_domain::{
     organizations::Scope,
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_deployment;
 
 use super::{a_reader, deliveries, facts, states, told};

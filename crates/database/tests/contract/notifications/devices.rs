@@ -1,6 +1,7 @@
 //! Events of logins from a new device.
 
 use chrono::TimeDelta;
+use launchway_database::Database;
 use launchway_domain::{
     auth::{self, Client, Session},
     clock::Timestamp,
@@ -8,7 +9,6 @@ use launchway_domain::{
     organizations::{self, Role},
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{a_reader, deliveries, facts, told};
 use crate::builders::{Resident, a_membership, a_session, at, audited, commit, id, is_stale};

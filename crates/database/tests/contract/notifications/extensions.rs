@@ -1,12 +1,12 @@
 //! Events of finished runs of extensions.
 
+use launchway_database::Database;
 use launchway_domain::{
     extensions::{ExecutionEnd, ExecutionState as S, Write},
     jobs::{self, Outcome},
     notifications::EventKind,
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{WebhookKind, a_reader, a_stored, deliveries, facts, told};
 use crate::{

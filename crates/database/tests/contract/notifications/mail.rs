@@ -1,5 +1,6 @@
 //! Configurations of mail channels.
 
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{
         Channel, ChannelKind, DeliveryState, MailSecurity, NotificationRepository as _, Recipients,
@@ -7,7 +8,6 @@ use launchway_domain::{
     },
     store::Unique,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{a_mail, announced, claim_one, delete_organization, insert_mail, the_delivery};
 use crate::{

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+use launchway_database::Database;
 use launchway_domain::{
     clock::Timestamp,
     ids::DeliveryId,
@@ -11,7 +12,6 @@ use launchway_domain::{
     },
     organizations::Scope,
 };
-use launchway_infrastructure::database::Database;
 use proptest::{prelude::*, sample::Index, test_runner::Config};
 
 use super::{a_stored, announced, deliveries, sender};

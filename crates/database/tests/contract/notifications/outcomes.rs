@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{
         Attempt, DeliveryQueue as _, DeliveryState, Next, NotificationRepository as _, WebhookKind,
     },
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 use uuid::Uuid;
 
 use super::{

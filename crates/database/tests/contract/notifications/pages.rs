@@ -1,9 +1,9 @@
 //! Pages of deliveries.
 
+use launchway_database::Database;
 use launchway_domain::notifications::{
     ChannelKind, Delivery, DeliveryFilter, DeliveryState, Next, NotificationRepository as _, WebhookKind,
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_page;
 
 use super::{a_reader, a_stored, announced, claim, deliveries, record};

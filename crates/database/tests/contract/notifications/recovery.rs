@@ -1,10 +1,10 @@
 //! Requeuing the deliveries of lost senders.
 
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{DeliveryQueue as _, DeliveryState, Next, SenderId, WebhookKind, Write},
     store::StoreError,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{
     a_reader, announced, claim, claim_one, delete_organization, deliveries, record, sender, sending, states,

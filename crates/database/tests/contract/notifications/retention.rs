@@ -1,11 +1,11 @@
 //! Deletion of old deliveries.
 
+use launchway_database::Database;
 use launchway_domain::{
     clock::Timestamp,
     notifications::{DeliveryQueue as _, DeliveryState, Next, WebhookKind, Write},
     store::UnitOfWork as _,
 };
-use launchway_infrastructure::database::Database;
 
 use super::{a_reader, a_stored, an_event, announced, claim, deliveries, record, states, switch};
 use crate::builders::{at, execute, id, is_stale};

@@ -1,12 +1,12 @@
 //! Signing secrets of messages.
 
+use launchway_database::Database;
 use launchway_domain::{
     notifications::{
         Channel, DeliveryQueue as _, KeptSigningSecret, NotificationRepository as _, WebhookKind, Write,
     },
     organizations::Scope,
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_secret, a_webhook, announced, claim_one};

@@ -2,13 +2,13 @@
 
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};
 use diesel_migrations::MigrationHarness as _;
+use launchway_database::{AnyConnection, Database, QueryError, migrations};
 use launchway_domain::{
     applications::{Application, ApplicationRepository as _, Port},
     deployments::{ContainerRecord, ContainerState, Deployment},
     quotas::{Resource, UsageRepository as _},
     store::Unique,
 };
-use launchway_infrastructure::database::{AnyConnection, Database, QueryError, migrations};
 use launchway_testkit::builders::{a_container, a_deployment, a_log_line, an_application, parsed};
 
 use crate::{

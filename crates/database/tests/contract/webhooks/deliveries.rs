@@ -1,5 +1,6 @@
 //! Accepted deliveries.
 
+use launchway_database::Database;
 use launchway_domain::{
     auth,
     idempotency::BodyHash,
@@ -7,7 +8,6 @@ use launchway_domain::{
     store::{StoreError, Unique, UnitOfWork as _},
     webhooks::{DeliveryMark, DeliveryMemory as _, WebhookRepository as _, Write},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use crate::{

@@ -1,11 +1,11 @@
 //! The applications of a repository, and those that follow their branch.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::Application,
     ids::ApplicationId,
     webhooks::{FollowedBranches as _, WebhookRepository as _},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::ApplicationBuilder;
 
 use super::{a_secret, confirm, give, replace, repository_of};

@@ -1,5 +1,6 @@
 //! Detection of missed commits.
 
+use launchway_database::Database;
 use launchway_domain::{
     applications::{self, Application, Repository},
     deployments::{self, Deployment, DeploymentState},
@@ -8,7 +9,6 @@ use launchway_domain::{
     store::{StoreError, UnitOfWork as _},
     webhooks::{BranchHead, FollowedBranches, Write},
 };
-use launchway_infrastructure::database::Database;
 use launchway_testkit::builders::a_deployment;
 use tokio::task::JoinSet;
 

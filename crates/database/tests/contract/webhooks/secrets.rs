@@ -1,10 +1,10 @@
 //! The secrets of repositories.
 
+use launchway_database::Database;
 use launchway_domain::{
     organizations,
     webhooks::{DeliveryMemory as _, KeptSecret, RepositoryKey, WebhookRepository as _, Write},
 };
-use launchway_infrastructure::database::Database;
 use tokio::task::JoinSet;
 
 use super::{a_repository, a_secret, confirm, give, replace};

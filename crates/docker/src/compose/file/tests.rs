@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::*;
-use crate::docker::{
+use crate::{
     ContainerLimits,
     compose::{render::Rendering, store::Kept},
 };

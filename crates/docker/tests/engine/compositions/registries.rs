@@ -1,9 +1,10 @@
 //! Images of services come only from registries that the operator allows.
 
 use launchway_domain::{applications::RegistryPolicy, deployments::StepError};
+use launchway_testkit::docker::FakeRegistry;
 
 use super::{Composing, plan};
-use crate::{installation::owner, registries::FakeRegistry};
+use crate::installation::owner;
 
 #[tokio::test]
 async fn a_service_does_not_reach_a_registry_that_is_not_allowed() {

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use launchway_docker::ContainerLimits;
 use launchway_domain::deployments::{
     Composer as _, Condition, Deployer as _, DiscoveredObject, EngineInventory as _, StepError,
 };
-use launchway_infrastructure::docker::ContainerLimits;
 use launchway_testkit::docker::{base_image, docker};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use launchway_domain::{
     deployments::{Composer as _, Deployer, StepError},
     ids::Ids as _,
 };
-use launchway_infrastructure::clock::TimeOrderedIds;
+use launchway_system::clock::TimeOrderedIds;
 use launchway_testkit::docker::docker;
 
 use super::{Composing, page, plan, shop};

@@ -1,0 +1,12 @@
+//! Contract tests of backups, on both databases.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[macro_use]
+#[path = "../../../database/tests/contract/fresh.rs"]
+#[expect(dead_code, reason = "the tests of the database need more of it")]
+mod fresh;
+
+mod backups;
+#[path = "../../../database/tests/contract/builders.rs"]
+#[expect(dead_code, reason = "the tests of the database need more of it")]
+mod builders;
