@@ -62,9 +62,30 @@ const RULES: &[Rule] = &[
         never: FOR_TESTS,
     },
     Rule {
+        folder: "system",
+        allowed: Allowed::OfOurs(&["launchway-domain"]),
+        never: &["actix-web", "diesel", "hyper", "launchway-testkit", "launchway-tests"],
+    },
+    Rule {
+        folder: "database",
+        allowed: Allowed::OfOurs(&["launchway-domain", "launchway-system"]),
+        never: &["actix-web", "hyper", "launchway-testkit", "launchway-tests"],
+    },
+    Rule {
+        folder: "docker",
+        allowed: Allowed::OfOurs(&["launchway-domain", "launchway-system"]),
+        never: &["actix-web", "diesel", "launchway-testkit", "launchway-tests"],
+    },
+    Rule {
         folder: "infrastructure",
-        allowed: Allowed::OfOurs(&["launchway-domain", "launchway-proxy"]),
-        never: &["actix-web", "launchway-testkit", "launchway-tests"],
+        allowed: Allowed::OfOurs(&[
+            "launchway-database",
+            "launchway-docker",
+            "launchway-domain",
+            "launchway-proxy",
+            "launchway-system",
+        ]),
+        never: &["actix-web", "diesel", "launchway-testkit", "launchway-tests"],
     },
     Rule {
         folder: "api",

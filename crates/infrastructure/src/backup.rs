@@ -1,7 +1,7 @@
 //! Backups: everything that an installation cannot get again from elsewhere, in one file.
 //!
 //! An archive is a compressed tar. First come the tables of the database, as lines in a format that both
-//! databases share ([`tables`](crate::database::tables)), in pieces `tables/<table>/<number>`; then the
+//! databases share ([`tables`](launchway_database::tables)), in pieces `tables/<table>/<number>`; then the
 //! files of the data directory, `files/<path>`; then `manifest.json`, which lists the expected contents,
 //! and `manifest.sha256`. So a backup is written in one pass, needs no temporary space, and a truncated one
 //! has no manifest.
@@ -24,16 +24,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use launchway_database::{
+    DatabaseUrl,
+    tables::{Tables, TablesError},
+};
+
 use self::{archive::Writer, names::FOLDERS};
 pub use self::{
     manifest::{FORMAT, FileRecord, LinkRecord, Manifest, TableRecord},
     private_file::{PrivateFile, replace_private_file},
     restore::{Rebuilt, restore},
     verification::verify,
-};
-use crate::database::{
-    DatabaseUrl,
-    tables::{Tables, TablesError},
 };
 
 /// The largest piece of a table that is read. A piece exceeds one mebibyte only if a single row does.

@@ -95,7 +95,7 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError::File`] if the file system does not report them.
     pub fn free_bytes(&self) -> Result<u64, DataDirError> {
-        crate::files::free_bytes(&self.0).map_err(at(&self.0))
+        launchway_system::files::free_bytes(&self.0).map_err(at(&self.0))
     }
 
     /// Locks the directory, so that no other server uses it.

@@ -27,6 +27,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use launchway_docker::{Compositions, ExtensionObjects};
 use launchway_domain::{
     clock::Timestamp,
     deployments::{Container, Output, StepError},
@@ -37,14 +38,11 @@ use launchway_domain::{
     ids::{ExecutionId, OrganizationId},
     quotas::{Quota, Resource},
 };
+use launchway_system::process::{Invocation, ProcessError};
 use serde_json::json;
 
 use self::{notes::StepNotes, workspaces::Workspaces};
 pub use self::{port_availability::PortAvailability, rehearsal::rehearse};
-use crate::{
-    docker::{Compositions, ExtensionObjects},
-    process::{Invocation, ProcessError},
-};
 
 /// The largest compose file in a workspace.
 const LARGEST_COMPOSE_FILE: u64 = 256 * 1024;

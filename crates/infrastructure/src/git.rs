@@ -29,6 +29,7 @@ use launchway_domain::{
     ids::{DeploymentId, OrganizationId},
 };
 
+use launchway_system::files;
 use tokio::sync::OnceCell;
 
 use self::{
@@ -38,7 +39,6 @@ use self::{
     route::Route,
     scratch::Scratch,
 };
-use crate::files;
 
 /// The options of fetching repositories.
 #[derive(Debug, Clone)]

@@ -2,20 +2,16 @@
 
 pub mod backup;
 pub mod catalog;
-pub mod clock;
 pub mod data_dir;
-pub mod database;
-pub mod docker;
 pub mod extensions;
-mod files;
 pub mod git;
-pub mod health;
-mod links;
-pub mod nixpacks;
 pub mod outbound;
 pub mod passwords;
-mod process;
 pub mod routes;
 pub mod secrets;
 pub mod sites;
 pub mod ssh_keys;
+
+pub use launchway_database as database;
+pub use launchway_docker::{self as docker, health, nixpacks};
+pub use launchway_system::clock;

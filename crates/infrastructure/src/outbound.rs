@@ -9,7 +9,6 @@
 
 mod guard;
 mod mail;
-pub(crate) mod names;
 mod text;
 mod tls;
 mod webhooks;
@@ -21,13 +20,11 @@ use launchway_domain::{
     network::OutboundPolicy,
     notifications::{Answer, Mail, Mailer, OutboundGuard, Post, SendError, Sent, WebhookSender},
 };
+pub use launchway_system::resolver::{Resolver, SystemResolver};
 use tokio::time::{Instant, timeout_at};
 
 use self::guard::{Guard, Wanted};
-pub use self::{
-    names::{Resolver, SystemResolver},
-    tls::Trust,
-};
+pub use self::tls::Trust;
 
 /// The options of egress.
 #[derive(Debug, Clone)]

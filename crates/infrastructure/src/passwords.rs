@@ -133,9 +133,9 @@ impl PasswordHasher for Argon2Hasher {
 #[cfg(test)]
 mod tests {
     use argon2::{PasswordHasher as _, PasswordVerifier as _};
+    use launchway_system::clock::SystemEntropy;
 
     use super::*;
-    use crate::clock::SystemEntropy;
 
     fn hasher() -> Argon2Hasher {
         Argon2Hasher::new(Arc::new(SystemEntropy))

@@ -144,8 +144,9 @@ impl SecretBox for XChaChaBox {
 
 #[cfg(test)]
 mod tests {
+    use launchway_system::clock::SystemEntropy;
+
     use super::*;
-    use crate::clock::SystemEntropy;
 
     fn secret_box() -> XChaChaBox {
         let key = SecretKey::generate(&SystemEntropy).parse().unwrap();

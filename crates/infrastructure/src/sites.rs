@@ -20,13 +20,13 @@ use launchway_domain::{
     deployments::{Checkout, Owner, SiteStore, StepError},
     ids::{ApplicationId, DeploymentId},
 };
+use launchway_system::files::{Unwanted, entries, fault, make_private_folders, off_thread, remove};
 
 pub use self::modes::Readers;
 use self::{
     copy::{CopyError, copy},
     modes::share,
 };
-use crate::files::{Unwanted, entries, fault, make_private_folders, off_thread, remove};
 
 /// The folder of the data directory that releases are kept in.
 pub const SITES: &str = "sites";

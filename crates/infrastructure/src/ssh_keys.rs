@@ -39,10 +39,10 @@ impl KeyMaker for Ed25519Keys {
 
 #[cfg(test)]
 mod tests {
+    use launchway_system::clock::SystemEntropy;
     use launchway_testkit::CountingEntropy;
 
     use super::*;
-    use crate::clock::SystemEntropy;
 
     #[test]
     fn the_public_part_is_one_line_with_the_comment_behind_it() {

@@ -5,6 +5,7 @@
 
 mod fake;
 mod forwarder;
+mod registry;
 
 use std::{
     env, fs,
@@ -19,6 +20,7 @@ use launchway_domain::ids::InstanceId;
 pub use self::{
     fake::{FakeCall, FakeDocker, FakeProgram},
     forwarder::EngineForwarder,
+    registry::{FakeRegistry, registry_response},
 };
 
 /// The base image: busybox and nothing else.

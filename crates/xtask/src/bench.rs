@@ -113,9 +113,9 @@ fn build(only: Option<Section>) -> Result<()> {
     // In one go, so that what they share is built once. Not with the server: what it is made of would
     // then depend on what they need.
     let (packages, examples): (&[_], &[_]) = match only {
-        Some(Section::Reconciler) => (&["launchway-infrastructure"], &["rows"]),
+        Some(Section::Reconciler) => (&["launchway-database"], &["rows"]),
         _ => (
-            &["launchway-api", "launchway-proxy", "launchway-infrastructure"],
+            &["launchway-api", "launchway-proxy", "launchway-database"],
             &["bare", "backend", "commits", "log_lines", "rows"],
         ),
     };

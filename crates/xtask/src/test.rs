@@ -110,7 +110,7 @@ fn steps(filters: &[String], nextest: bool) -> Result<Vec<Command>> {
 
 /// Returns the tests that are excluded by default, because they need a program that few machines have.
 fn with_nixpacks() -> Command {
-    cargo("test -p launchway-infrastructure --features real-nixpacks --test nixpacks")
+    cargo("test -p launchway-docker --features real-nixpacks --test nixpacks")
 }
 
 fn has_nextest() -> bool {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_real_nixpacks_has_a_step_of_its_own() {
-        let expected = "test -p launchway-infrastructure --features real-nixpacks --test nixpacks";
+        let expected = "test -p launchway-docker --features real-nixpacks --test nixpacks";
         assert_eq!(arguments(&with_nixpacks()), expected);
     }
 

@@ -9,7 +9,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use launchway_database::{
+    DatabaseUrl,
+    tables::{Filler, Table, Tables},
+};
 use launchway_domain::ids::ApplicationId;
+use launchway_system::files::{make_private_folder, remove};
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -19,14 +24,8 @@ use super::{
     private_file::{replace_private_file, sync_folder_of},
     verification::{Entry, damaged, for_each_entry, lines},
 };
-use crate::{
-    data_dir::UNFINISHED,
-    database::{
-        DatabaseUrl,
-        tables::{Filler, Table, Tables},
-    },
-    files::{make_private_folder, remove},
-};
+
+use crate::data_dir::UNFINISHED;
 
 /// The lock file: a data directory with nothing else counts as empty.
 const LOCK: &str = "launchway.lock";
@@ -277,7 +276,7 @@ fn refuse_unless_empty(installation: Installation<'_>) -> Result<(), BackupError
 
 fn refuse_without_room(data_dir: &Path, manifest: &Manifest) -> Result<(), BackupError> {
     let needed = manifest.file_bytes();
-    let free = crate::files::free_bytes(data_dir).map_err(at(data_dir))?;
+    let free = launchway_system::files::free_bytes(data_dir).map_err(at(data_dir))?;
     if needed > free {
         return Err(BackupError::Refused(format!(
             "the files in the archive have {needed} bytes, and there is room for {free} in `{}`",

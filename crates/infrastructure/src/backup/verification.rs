@@ -8,6 +8,7 @@ use std::{
 };
 
 use flate2::bufread::GzDecoder;
+use launchway_database::tables::{Digester, TableDigest};
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
     manifest::{FORMAT, FileRecord, Manifest},
     names::{any_path_of, path_of},
 };
-use crate::database::tables::{Digester, TableDigest};
 
 /// The largest manifest that is read: about a million files.
 const LARGEST_MANIFEST: u64 = 256 * 1024 * 1024;

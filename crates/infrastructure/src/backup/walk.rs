@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use launchway_system::files::entries;
 use rustix::fs::OFlags;
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
     manifest::{FileRecord, LinkRecord, Manifest},
     names::name_of,
 };
-use crate::files::entries;
 
 /// Adds `name` in the data directory, with everything in it. Temporary files have a name that begins with a
 /// dot, and are skipped; files that vanish meanwhile are skipped as well.

@@ -16,13 +16,13 @@ use std::{
 };
 
 use launchway_domain::deployments::StepError;
+use launchway_system::files::{fault, make_private_folder, remove, write_private_file};
 use rustix::{
     fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat},
     io::Errno,
 };
 
 use super::beneath::step_error;
-use crate::files::{fault, make_private_folder, remove, write_private_file};
 
 /// The bytes that are copied between two checks for cancellation.
 const PIECE: u64 = 1024 * 1024;

@@ -14,6 +14,7 @@ use launchway_domain::{
     deployments::StepError,
     extensions::{FileAction, WorkspacePath},
 };
+use launchway_system::files::{Unwanted, fault, make_private_folders, remove, write_private_file};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
@@ -22,7 +23,6 @@ use super::{
     copy::{Bounds, Copying},
     notes::StepNotes,
 };
-use crate::files::{Unwanted, fault, make_private_folders, remove, write_private_file};
 
 /// Runs `work` on a blocking thread; it gets a flag that is set when the caller is gone.
 pub(super) async fn blocking<T: Send + 'static>(

@@ -6,9 +6,8 @@ use std::{
 };
 
 use launchway_domain::deployments::StepError;
+use launchway_system::files::{make_private_folders, off_thread, remove, write_private_file};
 use serde_json::Value;
-
-use crate::files::{make_private_folders, off_thread, remove, write_private_file};
 
 /// The notes of one step, with a file or folder that it set aside if there is one.
 #[derive(Debug, Clone)]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
+use launchway_docker::file_ports;
 use launchway_domain::{
     applications::Variables,
     extensions::{
@@ -12,8 +13,6 @@ use launchway_domain::{
     ids::OrganizationId,
 };
 use uuid::Uuid;
-
-use crate::docker::file_ports;
 
 /// Decides by the records of host ports, and asks no engine.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! Checks a definition without executing anything.
 
+use launchway_docker::{check_file, may_be_named};
 use launchway_domain::{
     applications::{ImageRef, Variables},
     extensions::{Action, ComposeAction, ComposeText, Definition, DockerAction, StepSpec, Values, WORKSPACE},
 };
-
-use crate::docker::{check_file, may_be_named};
 
 /// The workspace of the run.
 const ANYWHERE: &str = "/workspace";

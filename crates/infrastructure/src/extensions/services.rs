@@ -6,10 +6,10 @@ use launchway_domain::{
     deployments::{Output, StepError},
     extensions::{ServiceVerb, UnitName},
 };
+use launchway_system::process::ProcessError;
 use serde_json::{Value, json};
 
 use super::{Host, commands::exit_code, not_run, notes::StepNotes};
-use crate::process::ProcessError;
 
 impl Host {
     /// Runs `systemctl` for a service. Returns its exit code.

@@ -10,10 +10,10 @@ use launchway_domain::{
     deployments::{Output, StepError},
     extensions::{AccountName, UserAction},
 };
+use launchway_system::files::{make_private_folders, off_thread, remove, write_private_file};
 use serde_json::{Value, json};
 
 use super::{Host, HostRunner, commands::exit_code, not_run, notes::StepNotes};
-use crate::files::{make_private_folders, off_thread, remove, write_private_file};
 
 /// The first UID of a regular user.
 const FIRST_PERSON: u32 = 1000;

@@ -9,8 +9,7 @@ use std::{
 };
 
 use launchway_domain::{clock::Timestamp, deployments::StepError, ids::ExecutionId};
-
-use crate::files::{entries, make_private_folders, off_thread, remove};
+use launchway_system::files::{entries, make_private_folders, off_thread, remove};
 
 /// The workspaces of runs.
 #[derive(Debug, Clone)]
@@ -99,10 +98,10 @@ mod tests {
     use std::{os::unix::fs::PermissionsExt as _, time::Duration};
 
     use launchway_domain::clock::Clock as _;
+    use launchway_system::clock::SystemClock;
     use launchway_testkit::CountingIds;
 
     use super::*;
-    use crate::clock::SystemClock;
 
     #[tokio::test]
     async fn a_workspace_is_private_and_removed_with_its_notes() {

@@ -13,6 +13,7 @@ use launchway_domain::{
     deployments::{CommitHash, StepError},
     ids::OrganizationId,
 };
+use launchway_system::{files, process::Finished};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
@@ -21,7 +22,6 @@ use super::{
     command::{Git, git_dir, succeeded},
     complaint::Trouble,
 };
-use crate::{files, process::Finished};
 
 /// The most fetches of a cache before it is recreated: it is never garbage-collected.
 const MOST_PACKS: usize = 50;

@@ -6,6 +6,7 @@
 use std::{ffi::OsString, path::Path, time::Duration};
 
 use launchway_domain::deployments::{CommitHash, GitSource, StepError};
+use launchway_system::process::{Finished, Invocation};
 
 use super::{
     GitLimits,
@@ -13,7 +14,6 @@ use super::{
     route::Route,
     scratch::Scratch,
 };
-use crate::process::{Finished, Invocation};
 
 /// Settings of every call, which override those of the machine and the repository.
 const SETTINGS: &[(&str, &str)] = &[
@@ -186,7 +186,7 @@ pub(super) fn git_dir(cache: &Path) -> OsString {
 
 /// Returns the output of a call, or the error for its messages.
 pub(super) fn succeeded(
-    finished: Result<Finished, crate::process::ProcessError>,
+    finished: Result<Finished, launchway_system::process::ProcessError>,
     source: &GitSource,
 ) -> Result<Finished, Trouble> {
     match finished {

@@ -5,8 +5,7 @@ use launchway_domain::{
     applications::{GitPlace, Transport},
     deployments::{GitSource, StepError},
 };
-
-use crate::process::{Finished, ProcessError};
+use launchway_system::process::{Finished, ProcessError};
 
 /// The error of a git call, and its possible remedies.
 #[derive(Debug)]

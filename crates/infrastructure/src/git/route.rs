@@ -14,9 +14,9 @@ use launchway_domain::{
     deployments::{GitSource, StepError},
     value::InvalidValue,
 };
+use launchway_system::resolver::{SystemResolver, look_up};
 
 use super::{GitOptions, ssh};
-use crate::outbound::names::{SystemResolver, look_up};
 
 /// The timeout of resolving a host name.
 const TIMEOUT: Duration = Duration::from_secs(15);

@@ -9,8 +9,7 @@ use std::{
 };
 
 use launchway_domain::deployments::StepError;
-
-use crate::files;
+use launchway_system::files;
 
 /// A folder that only its owner may enter, and that is removed on drop.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use launchway_domain::deployments::{GitSource, StepError};
+use launchway_system::files::fault;
 
 use super::GitOptions;
-use crate::files::fault;
 
 /// The host keys that large code hosts publish.
 const PUBLISHED: &str = include_str!("known_hosts");

@@ -1,12 +1,13 @@
 //! The files of a commit.
 
+use launchway_system::process::ProcessError;
+
 use super::{
     FetchRequest,
     cache::Cache,
     command::{Git, succeeded},
     complaint::Trouble,
 };
-use crate::process::ProcessError;
 
 /// The contents of a commit that users should know about.
 #[derive(Debug, Default, PartialEq, Eq)]

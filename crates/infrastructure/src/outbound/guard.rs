@@ -8,13 +8,12 @@ use std::{
 };
 
 use launchway_domain::{network::OutboundPolicy, notifications::SendError};
+use launchway_system::resolver::{Resolver, look_up};
 use tokio::{
     net::TcpStream,
     time::{Instant, timeout},
 };
 use url::Host;
-
-use super::names::{Resolver, look_up};
 
 /// The timeout of resolving a name.
 const NAME: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use crate::files::{entries, make_private_folder};
+use launchway_system::files::{entries, make_private_folder};
 
 /// An error of copying a folder.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use crate::files::entries;
+use launchway_system::files::entries;
 
 /// The mode of a folder that the group may read.
 const SHARED: u32 = 0o750;

@@ -1,34 +1,12 @@
-//! Contract tests of the ports of builds and containers, on a real Docker engine; and tests with a fake of
-//! the docker client for an engine that fails.
+//! Contract tests of the steps of extensions, on a real Docker engine, with the installations of the tests of
+//! `launchway-docker`.
 //!
-//! Every test has an installation of its own, so that tests do not see each other, and removes everything
-//! that it creates. Needs the packages `docker.io`, `docker-compose` and `busybox-static`, and a running
-//! engine.
+//! Needs the packages `docker.io`, `docker-compose` and `busybox-static`, and a running engine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod addresses;
-mod arguments;
-mod bases;
-mod builds;
-mod commands;
-mod compositions;
-mod containers;
-mod dockerfiles;
-mod environments;
-mod events;
 mod extensions;
-mod fake_engine;
-mod faults;
+#[path = "../../../docker/tests/engine/installation.rs"]
+#[expect(dead_code, reason = "the tests of the engine need more of it")]
 mod installation;
-mod inventory;
-mod limits;
-mod links;
-mod list;
-mod networks;
-mod plans;
-mod prebuilt;
-mod printed;
+#[path = "../../../docker/tests/engine/recorder.rs"]
 mod recorder;
-mod registries;
-mod resume;
-mod unavailable;

@@ -251,7 +251,7 @@ pub(super) fn log_filter(raw: &str) -> Result<Targets, String> {
     // A single word would be parsed as the name of a module.
     let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word);
     let filter = if raw.split(',').all(|part| part.contains('=') || is_level(part.trim())) {
-        raw.parse().ok()
+        raw.parse().ok().map(with_adapters)
     } else {
         None
     };
@@ -259,6 +259,15 @@ pub(super) fn log_filter(raw: &str) -> Result<Targets, String> {
         "error, warn, info, debug or trace, or such for a module: info,launchway_infrastructure=debug"
             .to_owned()
     })
+}
+
+/// Applies the level of `launchway_infrastructure` to the adapters in other crates, if they have none of their own.
+fn with_adapters(filter: Targets) -> Targets {
+    let level = |name: &str| filter.iter().find_map(|(target, level)| (target == name).then_some(level));
+    let Some(adapters) = level("launchway_infrastructure") else { return filter };
+    let mut names = vec!["launchway_database", "launchway_docker"];
+    names.retain(|name| level(name).is_none());
+    filter.with_targets(names.into_iter().map(|name| (name, adapters)))
 }
 
 pub(super) fn log_format(raw: &str) -> Result<LogFormat, String> {
@@ -294,6 +303,8 @@ pub(super) fn switch(raw: &str) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
 
     #[test]
@@ -368,6 +379,14 @@ mod tests {
         for text in ["verbose", "inof", "info,launchway_api", "launchway_api=loud"] {
             assert!(log_filter(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_level_of_the_adapters_is_that_of_all_their_crates() {
+        let filter = log_filter("info,launchway_infrastructure=debug,launchway_database=warn").unwrap();
+        assert!(filter.would_enable("launchway_docker::registries", &Level::DEBUG));
+        assert!(!filter.would_enable("launchway_database::writer", &Level::INFO));
+        assert!(!log_filter("info").unwrap().would_enable("launchway_docker", &Level::DEBUG));
     }
 
     #[test]

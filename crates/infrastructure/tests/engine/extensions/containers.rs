@@ -6,11 +6,11 @@ use launchway_domain::{
     deployments::StepError,
     extensions::{Action, DockerAction, ExtensionRunner as _},
 };
-use launchway_testkit::docker::{base_image, docker};
+use launchway_testkit::docker::{FakeRegistry, base_image, docker};
 use serde_json::json;
 
 use super::{Extending, RESERVED, eventually, inspected, is_running, organization, run_it, scripted, spec};
-use crate::{installation::variables, recorder::Recorder, registries::FakeRegistry};
+use crate::{installation::variables, recorder::Recorder};
 
 fn stop(name: &str) -> Action {
     Action::Docker(DockerAction::Stop(name.parse().unwrap()))

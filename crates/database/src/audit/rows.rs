@@ -1,0 +1,82 @@
+//! The rows of the audit log.
+
+use diesel::prelude::*;
+use launchway_domain::{
+    audit::{Action, ChainHead, Entry, Link, LinkHash, Resource},
+    clock::Timestamp,
+    ids::{AuditEntryId, UserId},
+};
+
+use crate::{
+    columns::{DbId, DbTs},
+    error::QueryError,
+    schema::{audit_chains, audit_entries},
+};
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = audit_chains)]
+pub(super) struct HeadRow {
+    chain_id: DbId,
+    last_number: i64,
+    last_hash: Vec<u8>,
+    #[diesel(deserialize_as = DbTs)]
+    pub(super) last_at: Timestamp,
+}
+
+impl TryFrom<HeadRow> for ChainHead {
+    type Error = QueryError;
+
+    fn try_from(row: HeadRow) -> Result<Self, QueryError> {
+        Ok(Self { chain: row.chain_id.0.into(), number: row.last_number, hash: stored_hash(&row.last_hash)? })
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = audit_entries)]
+pub(super) struct EntryRow {
+    chain_id: DbId,
+    number: i64,
+    #[diesel(deserialize_as = DbId)]
+    id: AuditEntryId,
+    actor: String,
+    actor_id: Option<DbId>,
+    #[diesel(deserialize_as = String)]
+    action: Action,
+    #[diesel(deserialize_as = String)]
+    resource: Resource,
+    resource_id: String,
+    message: String,
+    metadata: String,
+    request_id: String,
+    address: Option<String>,
+    #[diesel(deserialize_as = DbTs)]
+    at: Timestamp,
+    hash: Vec<u8>,
+}
+
+impl TryFrom<EntryRow> for Link {
+    type Error = QueryError;
+
+    fn try_from(row: EntryRow) -> Result<Self, QueryError> {
+        let address = row.address.map(|address| address.parse()).transpose();
+        let entry = Entry {
+            id: row.id,
+            chain: row.chain_id.0.into(),
+            actor: row.actor,
+            actor_id: row.actor_id.map(UserId::from),
+            action: row.action,
+            resource: row.resource,
+            resource_id: row.resource_id,
+            message: row.message,
+            metadata: serde_json::from_str(&row.metadata).map_err(QueryError::unreadable)?,
+            request_id: row.request_id,
+            address: address.map_err(QueryError::unreadable)?,
+            at: row.at,
+        };
+        Ok(Self { number: row.number, entry, hash: stored_hash(&row.hash)? })
+    }
+}
+
+fn stored_hash(bytes: &[u8]) -> Result<LinkHash, QueryError> {
+    <[u8; 32]>::try_from(bytes).map(LinkHash).map_err(QueryError::unreadable)
+}

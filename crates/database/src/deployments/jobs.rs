@@ -1,0 +1,155 @@
+//! Deployments whose state no longer matches their job.
+
+use std::collections::BTreeSet;
+
+use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
+use launchway_domain::{
+    clock::Timestamp,
+    deployments::{DeploymentState, EndCause},
+    ids::{ApplicationId, DeploymentId},
+    jobs::JobState,
+    logs::{Level, NewLine},
+};
+use uuid::Uuid;
+
+use super::{announcements::announce_ends, rows::is_open};
+use crate::{
+    applications::follow,
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    dialect::hold_one,
+    error::QueryError,
+    logs::append,
+    schema::{applications, deployments, jobs},
+};
+
+diesel::alias!(deployments as successors: Successors);
+
+/// The most deployments that one call updates, oldest first. The next call continues after them.
+const AT_ONCE: i64 = 1000;
+
+/// Updates deployments to the state of their jobs.
+pub(super) fn follow_jobs(
+    connection: &mut AnyConnection,
+    application: Option<ApplicationId>,
+    at: Timestamp,
+) -> Result<(), QueryError> {
+    let strays = held_strays(connection, application)?;
+    if strays.is_empty() {
+        return Ok(());
+    }
+    for to in DeploymentState::ALL {
+        let ids: Vec<DbId> =
+            strays.iter().filter(|stray| stray.moves_to() == to).map(|stray| DbId::from(stray.id)).collect();
+        if ids.is_empty() {
+            continue;
+        }
+        diesel::update(deployments::table)
+            .filter(deployments::id.eq_any(ids))
+            .set((
+                deployments::status.eq(to.as_str()),
+                deployments::status_updated_at.eq(DbTs(at)),
+                deployments::updated_at.eq(DbTs(at)),
+            ))
+            .execute(connection)?;
+    }
+    let lines: Vec<NewLine> = strays.iter().filter_map(|stray| stray.line(at)).collect();
+    append(connection, &lines)?;
+    let moved: Vec<_> = strays.iter().map(|stray| (stray.application_id, stray.moves_to())).collect();
+    follow(connection, &moved, at)?;
+    announce_ends(connection, strays.iter().map(|stray| (stray.id, stray.moves_to())), at)
+}
+
+/// A deployment whose state does not match its job's.
+struct Stray {
+    id: DeploymentId,
+    application_id: ApplicationId,
+    is_live: bool,
+    job: JobState,
+    cause: EndCause,
+}
+
+impl Stray {
+    fn moves_to(&self) -> DeploymentState {
+        DeploymentState::after_job(self.job, self.is_live)
+    }
+
+    /// Returns the log line about it.
+    fn line(&self, at: Timestamp) -> Option<NewLine> {
+        let to = self.moves_to();
+        let (level, end) = match to {
+            DeploymentState::Deployed => (Level::Info, "Deployed"),
+            DeploymentState::Cancelled => (Level::Info, "Cancelled"),
+            DeploymentState::Failed => (Level::Error, "Failed"),
+            _ => return None,
+        };
+        let why = self.cause.describe(to);
+        let text = if why.is_empty() { end.to_owned() } else { format!("{end}: {why}") };
+        let (application_id, deployment_id) = (self.application_id, self.id);
+        Some(NewLine { application_id, deployment_id, level, text, at })
+    }
+}
+
+type StrayRow = (DbId, DbId, Option<DbId>, String, Option<String>, Option<DbId>);
+
+/// The deployments whose state does not match their jobs'. On PostgreSQL no other transaction changes them
+/// until this one ends.
+fn held_strays(
+    connection: &mut AnyConnection,
+    application: Option<ApplicationId>,
+) -> Result<Vec<Stray>, QueryError> {
+    let applications: BTreeSet<Uuid> = match application {
+        Some(application) => BTreeSet::from([application.into()]),
+        None => stray_applications(connection)?,
+    };
+    // In a fixed order, to avoid deadlocks.
+    for application in &applications {
+        hold_one(connection, DbId(*application))?;
+    }
+    let rows: Vec<StrayRow> = deployments::table
+        .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
+        .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+        .left_join(successors.on(jobs::superseded_by.eq(successors.field(deployments::job_id).nullable())))
+        .filter(is_open())
+        .filter(went_its_own_way())
+        .filter(deployments::application_id.eq_any(applications.into_iter().map(DbId)))
+        .order((deployments::created_at.asc(), deployments::id.asc()))
+        .limit(AT_ONCE)
+        .select((
+            deployments::id,
+            deployments::application_id,
+            applications::live_deployment_id,
+            jobs::state,
+            jobs::reason,
+            successors.field(deployments::id).nullable(),
+        ))
+        .load(connection)?;
+    let stray = |(id, application_id, live, job, reason, replaced_by): StrayRow| {
+        let job = JobState::try_from(job).map_err(QueryError::unreadable)?;
+        let cause = EndCause { job: Some(job), reason, replaced_by: replaced_by.map(DeploymentId::from) };
+        let is_live = live == Some(id);
+        Ok(Stray { id: id.into(), application_id: application_id.into(), is_live, job, cause })
+    };
+    rows.into_iter().map(stray).collect()
+}
+
+fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, QueryError> {
+    let ids: Vec<DbId> = deployments::table
+        .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
+        .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+        .filter(is_open())
+        .filter(went_its_own_way())
+        .order((deployments::created_at.asc(), deployments::id.asc()))
+        .limit(AT_ONCE)
+        .select(deployments::application_id)
+        .load(connection)?;
+    Ok(ids.into_iter().map(|id| id.0).collect())
+}
+
+/// Selects open deployments whose job is queued again or has finished, over the deployment, its application
+/// and its job. One whose version is live need not be queued again: the next attempt continues from there.
+fn went_its_own_way() -> SqlLiteral<Bool> {
+    sql("((jobs.state = 'queued' AND deployments.status <> 'queued' \
+           AND (applications.live_deployment_id IS NULL OR applications.live_deployment_id <> deployments.id)) \
+         OR jobs.state NOT IN ('queued', 'running'))")
+}

@@ -1,0 +1,138 @@
+//! The rows of deployments.
+
+use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
+use launchway_domain::{
+    applications::Port,
+    clock::Timestamp,
+    deployments::{
+        ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind, DeploymentState,
+        DeploymentStatus,
+    },
+    ids::{ApplicationId, DeploymentId, DeploymentStatusId, JobId, OrganizationId},
+};
+
+use crate::{
+    applications::read,
+    columns::{DbId, DbTs},
+    error::QueryError,
+    schema::deployments,
+};
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = deployments)]
+pub(super) struct DeploymentRow {
+    #[diesel(deserialize_as = DbId)]
+    id: DeploymentId,
+    #[diesel(deserialize_as = DbId)]
+    application_id: ApplicationId,
+    #[diesel(deserialize_as = DbId)]
+    organization_id: OrganizationId,
+    rollback_to: Option<DbId>,
+    #[diesel(deserialize_as = DbId)]
+    job_id: JobId,
+    #[diesel(deserialize_as = DbId)]
+    status_id: DeploymentStatusId,
+    #[diesel(deserialize_as = String)]
+    status: DeploymentState,
+    #[diesel(deserialize_as = DbTs)]
+    status_updated_at: Timestamp,
+    commit_hash: Option<String>,
+    image: Option<String>,
+    container_id: Option<String>,
+    container_name: Option<String>,
+    container_state: Option<String>,
+    container_address: Option<String>,
+    container_port: Option<i64>,
+    requested_by: String,
+    breakdown: Option<String>,
+    #[diesel(deserialize_as = DbTs)]
+    created_at: Timestamp,
+    #[diesel(deserialize_as = DbTs)]
+    updated_at: Timestamp,
+}
+
+impl TryFrom<DeploymentRow> for Deployment {
+    type Error = QueryError;
+
+    fn try_from(row: DeploymentRow) -> Result<Self, QueryError> {
+        let kind = match row.rollback_to {
+            None => DeploymentKind::Fresh,
+            Some(to) => DeploymentKind::Rollback { to: to.into() },
+        };
+        let (id, state): (Option<ContainerId>, Option<ContainerState>) =
+            (read(row.container_id)?, read(row.container_state)?);
+        let address = row.container_address.map(|address| address.parse()).transpose();
+        let address = address.map_err(QueryError::unreadable)?;
+        let port = row.container_port.map(Port::try_from).transpose().map_err(QueryError::unreadable)?;
+        // The table has all of them or none.
+        let container = id.zip(state).zip(row.container_name).zip(port);
+        Ok(Self {
+            id: row.id,
+            application_id: row.application_id,
+            organization_id: row.organization_id,
+            kind,
+            requested_by: row.requested_by,
+            job_id: row.job_id,
+            status: DeploymentStatus {
+                id: row.status_id,
+                state: row.status,
+                created_at: row.created_at,
+                updated_at: row.status_updated_at,
+            },
+            commit: read(row.commit_hash)?,
+            image: read(row.image)?,
+            container: container.map(|(((id, state), name), port)| ContainerRecord {
+                id,
+                name,
+                state,
+                address,
+                port,
+            }),
+            breakdown: row.breakdown,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+/// The columns of facts that are found out during a deployment. Absent ones stay unchanged.
+#[derive(AsChangeset, Default)]
+#[diesel(table_name = deployments)]
+pub(super) struct FactColumns<'a> {
+    pub(super) commit_hash: Option<&'a str>,
+    pub(super) image: Option<&'a str>,
+    pub(super) container_id: Option<&'a str>,
+    pub(super) container_name: Option<&'a str>,
+    pub(super) container_state: Option<&'static str>,
+    pub(super) container_address: Option<Option<String>>,
+    pub(super) container_port: Option<i64>,
+}
+
+impl<'a> FactColumns<'a> {
+    /// Sets the columns of a container, which may have no address any more.
+    pub(super) fn with_container(self, container: Option<&'a ContainerRecord>) -> Self {
+        let Some(container) = container else { return self };
+        Self {
+            container_id: Some(container.id.as_str()),
+            container_name: Some(&container.name),
+            container_state: Some(container.state.as_str()),
+            container_address: Some(container.address.map(|address| address.to_string())),
+            container_port: Some(container.port.get().into()),
+            ..self
+        }
+    }
+}
+
+/// Returns the stored name of a kind.
+pub(super) fn kind_name(kind: DeploymentKind) -> &'static str {
+    match kind {
+        DeploymentKind::Fresh => "fresh",
+        DeploymentKind::Rollback { .. } => "rollback",
+    }
+}
+
+/// Selects open deployments. Written as a literal, because with parameters the planner does not see that
+/// the partial index applies.
+pub(crate) fn is_open() -> SqlLiteral<Bool> {
+    sql("deployments.status IN ('queued', 'cloning', 'building', 'deploying')")
+}

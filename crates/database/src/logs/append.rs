@@ -1,0 +1,207 @@
+//! Appends to logs in the database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use diesel::{prelude::*, upsert::excluded};
+use launchway_domain::{
+    clock::Timestamp,
+    logs::{Level, LogLimits, NewLine, Write},
+};
+use uuid::Uuid;
+
+use super::{rows::NewRow, usage};
+use crate::{
+    columns::{DbId, DbTs},
+    connection::AnyConnection,
+    dialect::{each_backend, hold_one, insert_in_chunks},
+    error::QueryError,
+    schema::{application_logs, applications, deployment_log_heads, log_heads},
+    search::lower_case,
+};
+
+/// Applies one change.
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+    let Write::Append(lines) = write;
+    // Other writes of the transaction may need these locks, which come before those of heads.
+    for application in applications_of(lines) {
+        hold_one(connection, DbId(application))?;
+    }
+    append(connection, lines)
+}
+
+/// Appends lines, and deletes the oldest ones of logs that exceed `limits`.
+pub(crate) fn append_within(
+    connection: &mut AnyConnection,
+    lines: &[NewLine],
+    limits: LogLimits,
+) -> Result<(), QueryError> {
+    append(connection, lines)?;
+    let there = those_that_are_there(connection, applications_of(lines))?;
+    usage::enforce(connection, there.into_iter(), limits)
+}
+
+fn applications_of(lines: &[NewLine]) -> BTreeSet<Uuid> {
+    lines.iter().map(|line| line.application_id.into()).collect()
+}
+
+/// Appends lines to the logs of their applications. Those of a deleted application are dropped.
+pub(crate) fn append(connection: &mut AnyConnection, lines: &[NewLine]) -> Result<(), QueryError> {
+    let there = those_that_are_there(connection, applications_of(lines))?;
+    let lines: Vec<&NewLine> =
+        lines.iter().filter(|line| there.contains(&line.application_id.into())).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut ends = hold_ends(connection, &lines)?;
+    let mut deployment_ends = deployment_ends(connection, &lines)?;
+    let mut rows = Vec::with_capacity(lines.len());
+    for line in lines {
+        let end = ends.entry(line.application_id.into()).or_default();
+        *end += 1;
+        let deployment_end = deployment_ends.entry(deployment_of(line)).or_default();
+        deployment_end.take(line);
+        rows.push(row(line, *end, deployment_end.last_number));
+    }
+    let mut bytes: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for row in &rows {
+        let text = i64::try_from(row.log.len()).unwrap_or(i64::MAX / 2);
+        *bytes.entry(row.application_id.0).or_default() += text + usage::LINE_OVERHEAD;
+    }
+    insert_in_chunks!(connection, application_logs::table, &rows);
+    for (application, bytes) in bytes {
+        usage::add(connection, DbId(application), bytes)?;
+    }
+    deployment_ends.into_iter().try_for_each(|(deployment, end)| move_end(connection, deployment, end))
+}
+
+fn those_that_are_there(
+    connection: &mut AnyConnection,
+    ids: BTreeSet<Uuid>,
+) -> Result<BTreeSet<Uuid>, QueryError> {
+    let there: Vec<DbId> = applications::table
+        .filter(applications::id.eq_any(ids.into_iter().map(DbId)))
+        .filter(applications::deleted_at.is_null())
+        .select(applications::id)
+        .load(connection)?;
+    Ok(there.into_iter().map(|id| id.0).collect())
+}
+
+/// Advances the ends of the applications' logs by the lines, and returns where they were. On PostgreSQL no
+/// other transaction appends there until this one ends.
+fn hold_ends(connection: &mut AnyConnection, lines: &[&NewLine]) -> Result<BTreeMap<Uuid, i64>, QueryError> {
+    let mut more: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for line in lines {
+        *more.entry(line.application_id.into()).or_default() += 1;
+    }
+    // In a fixed order, to avoid deadlocks.
+    let hold = |(application, more)| Ok((application, hold_end(connection, application, more)? - more));
+    more.into_iter().map(hold).collect()
+}
+
+fn hold_end(connection: &mut AnyConnection, application: Uuid, more: i64) -> Result<i64, QueryError> {
+    let head = (
+        log_heads::application_id.eq(DbId(application)),
+        log_heads::first_number.eq(1),
+        log_heads::last_number.eq(more),
+    );
+    let longer = log_heads::last_number.eq(log_heads::last_number + excluded(log_heads::last_number));
+    Ok(each_backend!(connection, backend => diesel::insert_into(log_heads::table)
+        .values(head)
+        .on_conflict(log_heads::application_id)
+        .do_update()
+        .set(longer)
+        .returning(log_heads::last_number)
+        .get_result(backend))?)
+}
+
+/// A deployment and its application.
+type Deployment = (Uuid, Uuid);
+
+fn deployment_of(line: &NewLine) -> Deployment {
+    (line.deployment_id.into(), line.application_id.into())
+}
+
+/// The end of a deployment's log.
+#[derive(Default, Clone, Copy)]
+struct DeploymentEnd {
+    last_number: i64,
+    last_printed_at: Option<Timestamp>,
+}
+
+impl DeploymentEnd {
+    fn take(&mut self, line: &NewLine) {
+        self.last_number += 1;
+        if line.level == Level::Runtime {
+            self.last_printed_at = self.last_printed_at.max(Some(line.at));
+        }
+    }
+}
+
+/// Returns the ends of the logs of the lines' deployments. They change only together with those of their
+/// applications, so the locks on these cover them.
+fn deployment_ends(
+    connection: &mut AnyConnection,
+    lines: &[&NewLine],
+) -> Result<BTreeMap<Deployment, DeploymentEnd>, QueryError> {
+    let ids: BTreeSet<Uuid> = lines.iter().map(|line| line.deployment_id.into()).collect();
+    let rows: Vec<(DbId, DbId, i64, Option<DbTs>)> = deployment_log_heads::table
+        .filter(deployment_log_heads::deployment_id.eq_any(ids.into_iter().map(DbId)))
+        .select((
+            deployment_log_heads::deployment_id,
+            deployment_log_heads::application_id,
+            deployment_log_heads::last_number,
+            deployment_log_heads::last_printed_at,
+        ))
+        .load(connection)?;
+    let appended: BTreeSet<Deployment> = lines.iter().map(|line| deployment_of(line)).collect();
+    let end = |(deployment, application, last_number, printed): (DbId, DbId, i64, Option<DbTs>)| {
+        let last_printed_at = printed.map(Timestamp::from);
+        ((deployment.0, application.0), DeploymentEnd { last_number, last_printed_at })
+    };
+    Ok(rows.into_iter().map(end).filter(|(deployment, _)| appended.contains(deployment)).collect())
+}
+
+fn move_end(
+    connection: &mut AnyConnection,
+    (deployment, application): Deployment,
+    end: DeploymentEnd,
+) -> Result<(), QueryError> {
+    let moved = (
+        deployment_log_heads::last_number.eq(end.last_number),
+        deployment_log_heads::last_printed_at.eq(end.last_printed_at.map(DbTs)),
+    );
+    each_backend!(connection, backend => diesel::insert_into(deployment_log_heads::table)
+        .values((
+            deployment_log_heads::deployment_id.eq(DbId(deployment)),
+            deployment_log_heads::application_id.eq(DbId(application)),
+            deployment_log_heads::first_number.eq(1),
+            moved,
+        ))
+        .on_conflict((deployment_log_heads::deployment_id, deployment_log_heads::application_id))
+        .do_update()
+        .set(moved)
+        .execute(backend))?;
+    Ok(())
+}
+
+fn row(line: &NewLine, number: i64, deployment_number: i64) -> NewRow {
+    NewRow {
+        application_id: line.application_id.into(),
+        number,
+        deployment_id: line.deployment_id.into(),
+        deployment_number,
+        level: line.level.as_str(),
+        log: line.text.clone(),
+        search: searchable(&line.text),
+        created_at: DbTs(line.at),
+    }
+}
+
+/// Returns the text in lower case, or `None` if the databases can compute it: they know A to Z.
+fn searchable(text: &str) -> Option<String> {
+    if text.is_ascii() {
+        return None;
+    }
+    let lower = lower_case(text);
+    (lower != text.to_ascii_lowercase()).then_some(lower)
+}

@@ -1,0 +1,42 @@
+//! Contract tests of the domain's ports, on both databases.
+//!
+//! Each test is an async function of a [`Database`] with empty tables; `contract!` runs it on both.
+//!
+//! [`Database`]: launchway_database::Database
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[macro_use]
+mod fresh;
+
+mod api_tokens;
+mod applications;
+mod audit;
+mod availability;
+mod builders;
+mod credentials;
+mod deploy_keys;
+mod deployments;
+mod extensions;
+mod group_commit;
+mod idempotency;
+mod identities;
+mod image_records;
+mod installation;
+mod installation_id;
+mod invitations;
+mod jobs;
+mod key_check;
+mod logs;
+mod notifications;
+mod organizations;
+mod password_setups;
+mod quotas;
+mod schema;
+mod sessions;
+mod settings;
+mod tables;
+mod throttle;
+mod two_factor;
+mod unit_of_work;
+mod users;
+mod webhooks;
