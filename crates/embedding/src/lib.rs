@@ -33,6 +33,8 @@ pub use launchway_domain::{
     users::User,
 };
 
+#[cfg(feature = "sqlite")]
+pub use self::store::SqliteStore;
 pub use self::{
     absent::NoSecrets,
     builder::{Builder, Limits},

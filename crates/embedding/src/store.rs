@@ -1,13 +1,18 @@
 //! The port to the place where records are durable.
 
+mod durable;
 mod file;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway_domain::store::StoreError;
 
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteStore;
 pub use self::{
     file::{FileStore, OpenError},
     memory::MemoryStore,

@@ -6,34 +6,23 @@
 
 mod journal;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use launchway_domain::store::StoreError;
-use tokio::{sync::Mutex, task::JoinHandle};
 
-use self::journal::{Journal, Written};
-use super::{Change, Query, Store};
-use crate::records::{Records, UnreadableRow};
+use self::journal::Journal;
+use super::{
+    Change, Query, Store,
+    durable::{Durable, Medium},
+};
+use crate::records::{Records, Row, UnreadableRow};
 
 /// Stores records in one file, which survives the end of the process and a power failure.
 ///
 /// One process at a time may use the file; a second one is refused.
 #[derive(Debug)]
-pub struct FileStore {
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    records: Records,
-    journal: Arc<std::sync::Mutex<Journal>>,
-    /// A write whose caller may have gone away before its end.
-    pending: Option<JoinHandle<std::io::Result<Written>>>,
-}
+pub struct FileStore(Durable<Journal>);
 
 /// The reason why a file of records cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -80,76 +69,36 @@ impl FileStore {
         let (journal, rows) = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         let records = Records::load(rows)
             .map_err(|source| OpenError::Row { path: journal.path().to_owned(), source })?;
-        let journal = Arc::new(std::sync::Mutex::new(journal));
-        Ok(Self { state: Mutex::new(State { records, journal, pending: None }) })
+        Ok(Self(Durable::new(records, journal)))
     }
 }
 
-impl State {
-    /// Waits for the write of the last transaction, and keeps or undoes it.
-    async fn settle(&mut self) -> Result<(), StoreError> {
-        let Some(pending) = &mut self.pending else { return Ok(()) };
-        let written = pending.await;
-        self.pending = None;
-        match written {
-            Ok(Ok(written)) => {
-                self.records.keep();
-                if written.is_long {
-                    self.compact().await;
-                }
-                Ok(())
-            }
-            Ok(Err(error)) => {
-                self.records.undo();
-                Err(match error.kind() {
-                    std::io::ErrorKind::StorageFull => StoreError::StorageFull(error.into()),
-                    _ => StoreError::Unavailable(error.into()),
-                })
-            }
-            Err(panic) => {
-                self.records.undo();
-                Err(StoreError::Internal(panic.into()))
-            }
-        }
+impl Medium for Journal {
+    fn append(&mut self, rows: &[Row]) -> Result<bool, StoreError> {
+        self.append_line(rows).map_err(unavailable)
     }
 
-    /// Replaces the journal by one that has only the records. If that fails, the longer one stays in use.
-    async fn compact(&self) {
-        let (journal, rows) = (Arc::clone(&self.journal), self.records.snapshot());
-        let replaced = tokio::task::spawn_blocking(move || locked(&journal).replace(&rows)).await;
-        match replaced {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "file of records could not be compacted"),
-            Err(error) => tracing::error!(%error, "compaction of the file of records panicked"),
-        }
+    fn replace(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+        self.replace_lines(rows).map_err(unavailable)
     }
 }
 
-fn locked(journal: &std::sync::Mutex<Journal>) -> std::sync::MutexGuard<'_, Journal> {
-    journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn unavailable(error: std::io::Error) -> StoreError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => StoreError::StorageFull(error.into()),
+        _ => StoreError::Unavailable(error.into()),
+    }
 }
 
 #[async_trait]
 impl Store for FileStore {
     async fn read(&self, query: Query<'_>) -> Result<(), StoreError> {
-        let mut state = self.state.lock().await;
-        // Its error belongs to the transaction before, whose caller is gone.
-        state.settle().await.ok();
-        query(&state.records);
+        self.0.read(query).await;
         Ok(())
     }
 
     async fn change(&self, change: Change<'_>) -> Result<(), StoreError> {
-        let mut state = self.state.lock().await;
-        state.settle().await.ok();
-        let ((), rows) = state.records.begin(change)?;
-        if rows.is_empty() {
-            state.records.keep();
-            return Ok(());
-        }
-        let journal = Arc::clone(&state.journal);
-        state.pending = Some(tokio::task::spawn_blocking(move || locked(&journal).append(&rows)));
-        state.settle().await
+        self.0.change(change).await
     }
 }
 

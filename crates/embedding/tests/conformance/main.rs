@@ -7,7 +7,7 @@ mod broken_stores;
 use std::sync::Arc;
 
 use launchway_embedding::{
-    FileStore, MemoryStore, ProcessHost, ProcessSpec, Version,
+    FileStore, MemoryStore, ProcessHost, ProcessSpec, SqliteStore, Version,
     conformance::{Durability, Failures, check_host, check_store},
 };
 use tempfile::TempDir;
@@ -40,4 +40,26 @@ async fn a_host_of_processes_conforms() {
     };
     let open = || async { ProcessHost::builder(folder.path(), serve).open().unwrap() };
     check_host(open, "web:1".parse().unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_in_sqlite_conforms() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("records.db");
+    check_store(|| async { SqliteStore::open(&path).await.unwrap() }, Durability::Survives).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_sqlite_file_has_one_user_and_keeps_other_tables() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("records.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let second = SqliteStore::open(&path).await.err().unwrap();
+    assert_eq!(second.to_string(), format!("{} is used by another process", path.display()));
+    drop(store);
+    SqliteStore::open(&path).await.unwrap();
+    let foreign = folder.path().join("foreign.db");
+    std::fs::write(&foreign, "no database, but text that is long enough to be taken for one").unwrap();
+    let refused = SqliteStore::open(&foreign).await.err().unwrap();
+    assert!(refused.to_string().contains("not a database"), "{refused}");
 }

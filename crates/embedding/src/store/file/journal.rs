@@ -29,13 +29,6 @@ pub(super) struct Journal {
     _lock: File,
 }
 
-/// The result of an append.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Written {
-    /// True if the journal should be replaced.
-    pub(super) is_long: bool,
-}
-
 impl Journal {
     /// Opens the file, and returns it with its rows.
     pub(super) fn open(path: &Path) -> Result<(Self, Vec<Row>), OpenError> {
@@ -67,8 +60,9 @@ impl Journal {
         &self.path
     }
 
-    /// Appends the rows of a transaction. When it returns, they survive a power failure.
-    pub(super) fn append(&mut self, rows: &[Row]) -> io::Result<Written> {
+    /// Appends the rows of a transaction. When it returns, they survive a power failure. Returns true if the
+    /// journal should be replaced.
+    pub(super) fn append_line(&mut self, rows: &[Row]) -> io::Result<bool> {
         if self.is_broken {
             self.file.set_len(self.length)?;
             self.file.sync_data()?;
@@ -81,7 +75,7 @@ impl Journal {
         self.file.sync_data()?;
         self.is_broken = false;
         self.length += line.len() as u64;
-        Ok(Written { is_long: self.length > SHORTEST_LONG && self.length > self.base * GROWTH })
+        Ok(self.length > SHORTEST_LONG && self.length > self.base * GROWTH)
     }
 
     /// Writes to another file from now on, and returns the one before.
@@ -91,7 +85,7 @@ impl Journal {
     }
 
     /// Replaces the journal by one with these rows, at once.
-    pub(super) fn replace(&mut self, rows: &[Row]) -> io::Result<()> {
+    pub(super) fn replace_lines(&mut self, rows: &[Row]) -> io::Result<()> {
         let temporary = beside(&self.path, "new");
         let mut file = options().truncate(true).open(&temporary)?;
         let mut length = 0;

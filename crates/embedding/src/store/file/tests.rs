@@ -107,15 +107,11 @@ async fn a_failed_write_changes_nothing_and_the_next_one_succeeds() {
     let store = FileStore::open(path(&folder)).await.unwrap();
     know(&store, 1).await.unwrap();
     // Writing to a file that is open for reading fails; then the file is whole again.
-    let state = store.state.lock().await;
     let readable = fs::File::open(path(&folder)).unwrap();
-    let file = locked(&state.journal).swap_file(readable);
-    drop(state);
+    let file = store.0.with_medium(|journal| journal.swap_file(readable)).await;
     assert!(matches!(know(&store, 2).await, Err(StoreError::Unavailable(_))));
     assert_eq!(known(&store, 1..=2).await, [1]);
-    let state = store.state.lock().await;
-    locked(&state.journal).swap_file(file).flush().unwrap();
-    drop(state);
+    store.0.with_medium(|journal| journal.swap_file(file)).await.flush().unwrap();
     know(&store, 3).await.unwrap();
     drop(store);
     let store = FileStore::open(path(&folder)).await.unwrap();
