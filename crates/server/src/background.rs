@@ -177,7 +177,7 @@ fn run_ports(assembly: &Assembly, outside: &Outside) -> RunPorts {
     let database = Arc::new(assembly.database.clone());
     RunPorts {
         executions: database.clone(),
-        runner: Some(outside.runner.clone()),
+        runner: outside.runner.clone(),
         log: database,
         secrets: Arc::clone(&assembly.secrets),
         routes: Arc::clone(&assembly.routes),
