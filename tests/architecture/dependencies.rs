@@ -50,7 +50,6 @@ const RULES: &[Rule] = &[
         allowed: Allowed::Only(&[
             "async-trait",
             "chrono",
-            "getrandom",
             "launchway-domain",
             "serde",
             "serde_json",
@@ -179,6 +178,28 @@ fn the_core_depends_on_no_server_no_database_and_no_tls() {
         &problems,
         "drop the dependency that brings it in, or turn off its default features; \
          `cargo tree -e normal -i <package>` shows the way",
+    );
+}
+
+/// The most dependencies that a service inherits when it embeds deployments.
+const MOST_EMBEDDED: usize = 30;
+
+#[test]
+fn embedding_brings_few_dependencies() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = "tree --offline --package launchway-embedding --edges normal --prefix none --format {p}";
+    let mut tree = std::process::Command::new(cargo);
+    let output = tree.args(arguments.split(' ')).current_dir(workspace::root()).output();
+    let output = output.unwrap_or_else(|error| panic!("cargo cannot be run: {error}"));
+    assert!(output.status.success(), "cargo tree failed: {}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    let names = tree.lines().filter_map(|line| line.split_whitespace().next());
+    let names: BTreeSet<_> = names.filter(|name| !name.starts_with("launchway-")).collect();
+    assert!(
+        (1..=MOST_EMBEDDED).contains(&names.len()),
+        "\nlaunchway-embedding has {} dependencies, more than {MOST_EMBEDDED}: {names:?}\ncure: put the new one \
+         behind a feature of the crate that needs it (decision 44)\n",
+        names.len()
     );
 }
 

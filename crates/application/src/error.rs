@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use launchway_domain::{
     auth::{Forbidden, HasherError},
-    notifications::WebhookKind,
     quotas::QuotaExceeded,
     secret::SecretBoxError,
     store::StoreError,
@@ -68,8 +67,9 @@ pub enum Error {
     #[error("this idempotency key was used with another body: use a new one for another request")]
     IdempotencyKeyReused,
     /// The organization has a webhook channel of this kind already.
+    #[cfg(feature = "notifications")]
     #[error("a webhook of type {} is configured already: change it, or delete it first", .0.as_str())]
-    WebhookConfigured(WebhookKind),
+    WebhookConfigured(launchway_domain::notifications::WebhookKind),
     /// The organization has a mail server already.
     #[error("a mail server is configured already: change it, or delete it first")]
     MailServerConfigured,

@@ -41,12 +41,6 @@ impl JobControl {
         self.is_past.load(Ordering::Acquire)
     }
 
-    /// Declares that the attempt polls for stop requests and rolls back its own work, so that it is not
-    /// just dropped.
-    pub(crate) fn handles_cancellation(&self) {
-        self.handles_cancellation.store(true, Ordering::Release);
-    }
-
     /// Requests the attempt to stop. Returns `false` if it does not handle requests and has to be dropped.
     /// Only the first request counts.
     pub(crate) fn request_stop(&self, request: StopRequest) -> bool {
@@ -56,6 +50,16 @@ impl JobControl {
             is_new
         });
         self.handles_cancellation.load(Ordering::Acquire)
+    }
+}
+
+/// Only runs of extensions handle requests.
+#[cfg(feature = "extensions")]
+impl JobControl {
+    /// Declares that the attempt polls for stop requests and rolls back its own work, so that it is not
+    /// just dropped.
+    pub(crate) fn handles_cancellation(&self) {
+        self.handles_cancellation.store(true, Ordering::Release);
     }
 
     /// Returns the request to stop, if there is one.

@@ -12,34 +12,43 @@
 
 pub mod applications;
 pub mod audit;
+#[cfg(feature = "accounts")]
 pub mod auth;
 pub mod deployments;
 mod engine_status;
 mod engine_view;
 mod error;
+#[cfg(feature = "extensions")]
 pub mod extensions;
 pub mod idempotency;
 mod job_control;
 mod log_writer;
 pub mod logs;
 pub mod maintenance;
+#[cfg(feature = "notifications")]
 pub mod notifications;
 pub mod organizations;
 pub mod quotas;
 pub mod reconciler;
 pub mod routes;
 mod runtime_logs;
+mod service_context;
+#[cfg(feature = "server")]
 mod services;
+#[cfg(feature = "accounts")]
 pub mod users;
 mod wake_signal;
+#[cfg(feature = "webhooks")]
 pub mod webhooks;
 pub mod worker;
 
+#[cfg(feature = "server")]
+pub use self::services::{OutboundPorts, Ports, Services};
 pub use self::{
     engine_status::{EngineStatus, Outage},
     engine_view::EngineView,
     error::Error,
     runtime_logs::{LogFreshness, RuntimeLogs},
-    services::{OutboundPorts, Ports, ServiceContext, Services},
+    service_context::ServiceContext,
     wake_signal::{WakeListener, WakeSignal},
 };

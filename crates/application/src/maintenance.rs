@@ -3,16 +3,18 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+#[cfg(feature = "extensions")]
+use launchway_domain::extensions::{ExtensionRunner, WORKSPACE_RETENTION, Write as ExtensionWrite};
+#[cfg(feature = "webhooks")]
+use launchway_domain::webhooks::{DeliveryMark, DeliveryMemory};
 use launchway_domain::{
     clock::Timestamp,
     deployments::{LiveVersion, Write as DeploymentWrite},
-    extensions::{ExtensionRunner, WORKSPACE_RETENTION, Write as ExtensionWrite},
     idempotency::{IdempotencyKey, IdempotencyStore},
     ids::{ApplicationId, BootId, InstanceId},
     jobs::{Job, JobQueue},
     logs::LogSink,
     store::StoreError,
-    webhooks::{DeliveryMark, DeliveryMemory},
 };
 use tokio::{
     sync::watch,
@@ -30,8 +32,6 @@ use crate::{
 pub struct MaintenancePorts {
     /// Releases the jobs of lost workers.
     pub queue: Arc<dyn JobQueue>,
-    /// Removes old workspaces of extensions; there are no extensions if absent.
-    pub runner: Option<Arc<dyn ExtensionRunner>>,
     /// Updates routes.
     pub routes: Arc<Routes>,
     /// Enforces the retention of logs.
@@ -42,8 +42,6 @@ pub struct MaintenancePorts {
     pub log_freshness: LogFreshness,
     /// Deletes old idempotency records, if they are not deleted otherwise.
     pub idempotency: Option<Arc<dyn IdempotencyStore>>,
-    /// Deletes old deliveries of inbound webhooks; there are none if absent.
-    pub deliveries: Option<Arc<dyn DeliveryMemory>>,
 }
 
 /// The intervals of maintenance.
@@ -83,6 +81,10 @@ pub struct Maintenance {
     timings: MaintenanceTimings,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     context: ServiceContext,
+    #[cfg(feature = "extensions")]
+    runner: Option<Arc<dyn ExtensionRunner>>,
+    #[cfg(feature = "webhooks")]
+    deliveries: Option<Arc<dyn DeliveryMemory>>,
 }
 
 impl Maintenance {
@@ -95,7 +97,31 @@ impl Maintenance {
         snapshot: watch::Receiver<Arc<Snapshot>>,
         context: ServiceContext,
     ) -> Self {
-        Self { ports, identity, timings, snapshot, context }
+        Self {
+            ports,
+            identity,
+            timings,
+            snapshot,
+            context,
+            #[cfg(feature = "extensions")]
+            runner: None,
+            #[cfg(feature = "webhooks")]
+            deliveries: None,
+        }
+    }
+
+    /// Maintains extensions too: removes old workspaces.
+    #[cfg(feature = "extensions")]
+    #[must_use]
+    pub fn with_extensions(self, runner: Arc<dyn ExtensionRunner>) -> Self {
+        Self { runner: Some(runner), ..self }
+    }
+
+    /// Maintains inbound webhooks too: deletes old deliveries.
+    #[cfg(feature = "webhooks")]
+    #[must_use]
+    pub fn with_webhooks(self, deliveries: Arc<dyn DeliveryMemory>) -> Self {
+        Self { deliveries: Some(deliveries), ..self }
     }
 
     /// Takes the jobs that an earlier run of this instance left, before the first job is claimed.
@@ -145,10 +171,12 @@ impl Maintenance {
             let (job, state) = (rescued.job.id, rescued.job.state.as_str());
             tracing::info!(job.id = %job, state, lost_by = %rescued.lost_by, "job taken from a lost worker");
         }
-        let mut followed = vec![DeploymentWrite::FollowJobs { application: None, at: now }.into()];
-        if self.ports.runner.is_some() {
-            followed.push(ExtensionWrite::FollowJobs { at: now }.into());
-        }
+        let followed = vec![DeploymentWrite::FollowJobs { application: None, at: now }.into()];
+        #[cfg(feature = "extensions")]
+        let followed = {
+            let runs = self.runner.iter().map(|_| ExtensionWrite::FollowJobs { at: now }.into());
+            followed.into_iter().chain(runs).collect()
+        };
         self.context.store.commit(followed).await?;
         if !rescued.is_empty() {
             self.context.wake.notify();
@@ -228,7 +256,8 @@ impl Maintenance {
     async fn run_retention(&self) {
         loop {
             let now = self.context.clock.now();
-            if let Some(runner) = &self.ports.runner
+            #[cfg(feature = "extensions")]
+            if let Some(runner) = &self.runner
                 && let Err(error) = runner.sweep(now - WORKSPACE_RETENTION).await
             {
                 tracing::warn!(%error, "old workspaces could not be removed");
@@ -238,7 +267,8 @@ impl Maintenance {
             {
                 tracing::warn!(%error, "old requests could not be removed");
             }
-            if let Some(deliveries) = &self.ports.deliveries
+            #[cfg(feature = "webhooks")]
+            if let Some(deliveries) = &self.deliveries
                 && let Err(error) = deliveries.forget(now - DeliveryMark::KEPT, now).await
             {
                 tracing::warn!(%error, "old deliveries of code hosts could not be removed");

@@ -1,7 +1,9 @@
 //! Organizations and their members.
 
 mod deploy_keys;
+#[cfg(feature = "accounts")]
 mod invitations;
+#[cfg(feature = "accounts")]
 mod members;
 
 use std::{borrow::Cow, sync::Arc};
@@ -18,8 +20,9 @@ use launchway_domain::{
     store::{Rule, StoreError, Unique},
 };
 
+pub use self::deploy_keys::DeployKeys;
+#[cfg(feature = "accounts")]
 pub use self::{
-    deploy_keys::DeployKeys,
     invitations::SentInvitation,
     members::{Added, AddedMember, NewMember},
 };

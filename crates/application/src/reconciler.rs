@@ -8,8 +8,11 @@
 //! without I/O. Changes to more than one container are made by a job, which has exclusive access to the
 //! application (decision 35).
 
+#[cfg(feature = "notifications")]
+mod announcement;
 mod backoff;
 pub(crate) mod decision;
+#[cfg(feature = "extensions")]
 mod extension_routes;
 mod health;
 mod orphans;
@@ -26,7 +29,6 @@ use launchway_domain::{
         Condition, ContainerRecord, Deployer, DeploymentRepository, EngineInventory, HealthProbe,
         ImageRecords, KeptVersions, LiveVersion, SiteStore, StepError, Write,
     },
-    extensions::ExtensionRepository,
     ids::{DeploymentId, SubjectId},
     jobs::{JobKind, JobQueue, Write as JobWrite},
     logs::{Level, LogSink, NewLine},
@@ -64,8 +66,6 @@ pub struct ReconcilerPorts {
     pub deployments: Arc<dyn DeploymentRepository>,
     /// Keeps the bytes of images; they are not kept if absent.
     pub image_records: Option<Arc<dyn ImageRecords>>,
-    /// Reads the routes of extensions; there are none if absent.
-    pub extensions: Option<Arc<dyn ExtensionRepository>>,
     /// Starts containers.
     pub deployer: Arc<dyn Deployer>,
     /// Lists the resources on the engine.
@@ -171,6 +171,8 @@ pub struct Reconciler {
     timings: ReconcilerTimings,
     limits: ReconcilerLimits,
     context: ServiceContext,
+    #[cfg(feature = "notifications")]
+    announces: bool,
     snapshot: watch::Sender<Arc<Snapshot>>,
     versions: Mutex<HashMap<DeploymentId, Watched>>,
     /// Notified when a task has a result for the next round.
@@ -193,18 +195,20 @@ impl Reconciler {
         timings: ReconcilerTimings,
         limits: ReconcilerLimits,
         context: ServiceContext,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Self {
+        Self {
             ports,
             timings,
             limits,
             context,
+            #[cfg(feature = "notifications")]
+            announces: false,
             snapshot: watch::Sender::default(),
             versions: Mutex::default(),
             changed: Notify::new(),
             places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
             checks: Arc::new(Semaphore::new(MOST_AT_ONCE)),
-        })
+        }
     }
 
     /// Returns the last snapshot of the live versions and their containers.
@@ -276,6 +280,7 @@ impl Reconciler {
             let is_busy = snapshot.busy.contains(&SubjectId::from(version.application.id));
             self.reconcile(version, Observed::of(version, &snapshot.view), is_busy).await;
         }
+        #[cfg(feature = "extensions")]
         self.follow_extension_routes().await;
         true
     }

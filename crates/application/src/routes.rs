@@ -1,5 +1,8 @@
 //! Routes: traffic follows the records.
 
+#[cfg(feature = "extensions")]
+mod extension_routes;
+
 use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use launchway_domain::{
@@ -7,7 +10,6 @@ use launchway_domain::{
     deployments::{
         ContainerId, ContainerState, Deployment, DeploymentKind, DeploymentRepository, SiteStore, StepError,
     },
-    extensions::ExtensionRepository,
     ids::ApplicationId,
     organizations::Scope,
     routes::{Route, Target, TrafficRouter},
@@ -21,8 +23,6 @@ pub struct RoutePorts {
     pub applications: Arc<dyn ApplicationRepository>,
     /// Reads live versions.
     pub deployments: Arc<dyn DeploymentRepository>,
-    /// Reads the routes of extensions; there are none if absent.
-    pub extensions: Option<Arc<dyn ExtensionRepository>>,
     /// Locates published files.
     pub sites: Arc<dyn SiteStore>,
     /// The router.
@@ -35,6 +35,9 @@ pub struct RoutePorts {
 /// read never replaces a newer one.
 pub struct Routes {
     ports: RoutePorts,
+    /// Reads the routes of extensions; there are none if absent.
+    #[cfg(feature = "extensions")]
+    extensions: Option<Arc<dyn launchway_domain::extensions::ExtensionRepository>>,
     /// The address that the router listens on; `None` when there is none.
     front: Option<SocketAddr>,
     /// The time at which the router last got all routes; `None` after a failure.
@@ -48,7 +51,13 @@ impl Routes {
     /// Returns routes for traffic that comes in at `front`.
     #[must_use]
     pub fn new(ports: RoutePorts, front: Option<SocketAddr>) -> Self {
-        Self { ports, front, told: Mutex::default() }
+        Self {
+            ports,
+            #[cfg(feature = "extensions")]
+            extensions: None,
+            front,
+            told: Mutex::default(),
+        }
     }
 
     /// Updates the routes of one application from its records.
@@ -206,18 +215,8 @@ impl Routes {
             };
             routes.push(Route { subject: named.id.into(), hosts: named.hosts, target });
         }
-        let of_extensions = match &self.ports.extensions {
-            Some(extensions) => extensions.routes().await?,
-            None => Vec::new(),
-        };
-        routes.extend(of_extensions.into_iter().map(|route| {
-            let address = SocketAddr::new(route.address, route.port.get());
-            let target = match route.leads_nowhere() {
-                true => Target::Absent,
-                false => Target::Container { id: route.container, address },
-            };
-            Route { subject: route.id.into(), hosts: vec![route.host.into()], target }
-        }));
+        #[cfg(feature = "extensions")]
+        routes.extend(self.extension_routes().await?);
         Ok(routes)
     }
 }

@@ -4,28 +4,22 @@ use std::sync::Arc;
 
 use launchway_domain::{
     applications::ApplicationRepository,
-    audit::{AuditRepository, Author, Entry, Event, Write as AuditWrite},
+    audit::AuditRepository,
     auth::{CredentialRepository, IdentityRepository, LoginThrottle, PasswordHasher, TokenHash},
-    clock::Clock,
     deployments::DeploymentRepository,
     extensions::{ExecutionRepository, ExtensionRepository, PortCheck},
-    idempotency::{IdempotencyKey, IdempotencyStore, Write as IdempotencyWrite},
-    ids::Ids,
+    idempotency::IdempotencyStore,
     logs::LogReader,
-    notifications::{
-        Event as Announced, EventKind, Mailer, NotificationRepository, OutboundGuard, WebhookSender,
-    },
-    organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository, Scope},
+    notifications::{Mailer, NotificationRepository, OutboundGuard, WebhookSender},
+    organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository},
     quotas::UsageRepository,
-    secret::{Entropy, SecretBox},
-    store::{UnitOfWork, Write},
+    secret::SecretBox,
     users::UserRepository,
     webhooks::WebhookRepository,
 };
-use uuid::Uuid;
 
 use crate::{
-    EngineStatus, WakeSignal,
+    EngineStatus, ServiceContext,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     audit::AuditLog,
     auth::{ApiTokens, Authentication, LoginAttempts, Logins, Passwords, Registration, TwoFactorLogin},
@@ -41,45 +35,6 @@ use crate::{
     users::Users,
     webhooks::{WebhookPorts, Webhooks},
 };
-
-/// The context of every use case.
-#[derive(Clone)]
-pub struct ServiceContext {
-    /// Commits changes durably.
-    pub store: Arc<dyn UnitOfWork>,
-    /// Returns the current time.
-    pub clock: Arc<dyn Clock>,
-    /// Creates ids for new records.
-    pub ids: Arc<dyn Ids>,
-    /// Creates unpredictable random values.
-    pub entropy: Arc<dyn Entropy>,
-    /// Wakes tasks that wait for work.
-    pub wake: WakeSignal,
-    /// The availability of the engine.
-    pub engine: EngineStatus,
-}
-
-impl ServiceContext {
-    /// Returns the write that claims an idempotency key for a request that creates `resource`; none without
-    /// a key. It comes first in its commit, so that the second of two concurrent duplicates fails as a
-    /// repetition.
-    pub(crate) fn claim(&self, key: Option<IdempotencyKey>, resource: Uuid) -> Option<Write> {
-        let at = self.clock.now();
-        let claim =
-            |key| IdempotencyWrite::Claim { key, resource, since: at - IdempotencyKey::KEPT, at }.into();
-        key.map(claim)
-    }
-
-    /// Returns a new event of an organization, for notifications.
-    pub(crate) fn event(&self, scope: Scope, kind: EventKind) -> Announced {
-        Announced::new(self.ids.next().into(), scope.id(), kind, self.clock.now())
-    }
-
-    /// Returns the write that appends an event of `author` to the audit log.
-    pub(crate) fn record(&self, author: Author, event: Event) -> Write {
-        AuditWrite::Append(Entry::new(self.ids.next().into(), author, event, self.clock.now())).into()
-    }
-}
 
 /// All ports of the services.
 pub struct Ports {

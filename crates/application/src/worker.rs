@@ -6,7 +6,6 @@ use chrono::TimeDelta;
 use launchway_domain::{
     clock::Timestamp,
     deployments::Write as DeploymentWrite,
-    extensions::Write as ExtensionWrite,
     jobs::{
         ClaimLimits, ClaimedJob, Heartbeat, Job, JobKind, JobQueue, JobState, Lease, Outcome, WorkerId,
         Write as JobWrite,
@@ -14,11 +13,11 @@ use launchway_domain::{
     store::{self, StoreError},
 };
 use tokio::{sync::watch, task::JoinSet, time::timeout};
+use tracing::Instrument as _;
 
 use crate::{
     ServiceContext,
     deployments::{Pipeline, Retired},
-    extensions::Runs,
     job_control::{JobControl, JobError, StopRequest},
 };
 
@@ -65,16 +64,38 @@ fn backoff(attempt: i32) -> TimeDelta {
 
 /// The handlers of jobs.
 pub struct JobHandlers {
-    /// Executes the jobs of applications.
-    pub pipeline: Arc<Pipeline>,
+    pipeline: Arc<Pipeline>,
     /// Executes runs of extensions; there are none if absent.
-    pub runs: Option<Arc<Runs>>,
+    #[cfg(feature = "extensions")]
+    runs: Option<Arc<crate::extensions::Runs>>,
 }
 
 impl JobHandlers {
-    fn runs(&self) -> Result<&Runs, JobError> {
-        self.runs.as_deref().ok_or_else(|| JobError::Permanent("no extensions are run here".to_owned()))
+    /// Returns the handlers of the jobs of applications.
+    #[must_use]
+    pub fn new(pipeline: Arc<Pipeline>) -> Self {
+        Self {
+            pipeline,
+            #[cfg(feature = "extensions")]
+            runs: None,
+        }
     }
+
+    /// Adds the handler of runs of extensions.
+    #[cfg(feature = "extensions")]
+    #[must_use]
+    pub fn with_runs(self, runs: Arc<crate::extensions::Runs>) -> Self {
+        Self { runs: Some(runs), ..self }
+    }
+
+    #[cfg(feature = "extensions")]
+    fn runs(&self) -> Result<&crate::extensions::Runs, JobError> {
+        self.runs.as_deref().ok_or_else(no_extensions)
+    }
+}
+
+fn no_extensions() -> JobError {
+    JobError::Permanent("no extensions are run here".to_owned())
 }
 
 /// Claims jobs and executes them concurrently.
@@ -174,8 +195,13 @@ impl Worker {
         }
     }
 
-    #[tracing::instrument(skip_all, fields(job.id = %claimed.job.id, job.kind = claimed.job.kind.as_str(), job.attempt = claimed.lease.attempt))]
     async fn work(&self, claimed: &ClaimedJob, stop: watch::Receiver<bool>) -> Vec<Retired> {
+        let kind = claimed.job.kind.as_str();
+        let span = tracing::info_span!("work", job.id = %claimed.job.id, job.kind = kind, job.attempt = claimed.lease.attempt);
+        self.attempt(claimed, stop).instrument(span).await
+    }
+
+    async fn attempt(&self, claimed: &ClaimedJob, stop: watch::Receiver<bool>) -> Vec<Retired> {
         let job_control = JobControl::default();
         let outage = self.context.engine.outage().filter(|_| claimed.job.pool.needs_engine());
         let ended = match outage {
@@ -226,8 +252,12 @@ impl Worker {
             JobKind::Reconcile => return self.handlers.pipeline.lifecycle().reconcile(claimed).await,
             JobKind::Stop => self.handlers.pipeline.lifecycle().stop(claimed).await?,
             JobKind::Remove => self.handlers.pipeline.lifecycle().remove(claimed).await?,
+            #[cfg(feature = "extensions")]
             JobKind::RunExtension => self.handlers.runs()?.run(claimed, job_control).await?,
+            #[cfg(feature = "extensions")]
             JobKind::UninstallExtension => self.handlers.runs()?.uninstall(claimed).await?,
+            #[cfg(not(feature = "extensions"))]
+            JobKind::RunExtension | JobKind::UninstallExtension => return Err(no_extensions()),
         }
         Ok(Vec::new())
     }
@@ -362,7 +392,10 @@ fn describe(limit: Duration) -> String {
 /// Returns the write that updates the subject of a job to its state.
 fn followed(job: &Job, at: Timestamp) -> store::Write {
     match job.kind {
-        JobKind::RunExtension | JobKind::UninstallExtension => ExtensionWrite::FollowJobs { at }.into(),
+        #[cfg(feature = "extensions")]
+        JobKind::RunExtension | JobKind::UninstallExtension => {
+            launchway_domain::extensions::Write::FollowJobs { at }.into()
+        }
         _ => DeploymentWrite::FollowJobs { application: Some(job.subject.into()), at }.into(),
     }
 }

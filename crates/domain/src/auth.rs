@@ -3,15 +3,17 @@
 mod actor;
 mod api_token;
 mod client;
+#[cfg(feature = "accounts")]
+mod credentials;
 mod identity;
 mod password;
 mod permission;
 mod session;
+#[cfg(feature = "accounts")]
 mod throttle;
 mod token;
+#[cfg(feature = "accounts")]
 mod two_factor;
-
-use async_trait::async_trait;
 
 pub use self::{
     actor::{Actor, Forbidden},
@@ -21,70 +23,23 @@ pub use self::{
     password::{HasherError, Password, PasswordHash, PasswordHasher, PasswordSetup},
     permission::{Action, Permission, Permissions, Resource},
     session::Session,
-    throttle::{AccountKey, Admission, LoginAttempt, LoginThrottle, ThrottleLimits},
     token::{Token, TokenHash, TokenKind},
+};
+#[cfg(all(feature = "accounts", feature = "mock"))]
+pub use self::{credentials::MockCredentialRepository, throttle::MockLoginThrottle};
+#[cfg(feature = "accounts")]
+pub use self::{
+    credentials::{CredentialRepository, Credentials},
+    throttle::{AccountKey, Admission, LoginAttempt, LoginThrottle, ThrottleLimits},
     two_factor::{RecoveryCode, TotpSecret, TwoFactor},
 };
 #[cfg(feature = "mock")]
-pub use self::{identity::MockIdentityRepository, password::MockPasswordHasher, throttle::MockLoginThrottle};
+pub use self::{identity::MockIdentityRepository, password::MockPasswordHasher};
 use crate::{
     clock::Timestamp,
     ids::{ApiTokenId, OrganizationId, SessionId, UserId},
-    organizations::Scope,
     secret::Sealed,
-    store_error::StoreError,
-    users::EmailAddress,
 };
-
-/// The credentials that a login is checked against.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// The id of the user.
-    pub user_id: UserId,
-    /// The password, hashed; absent while the user has not set one.
-    pub password: Option<PasswordHash>,
-    /// The second factor, once it was set up; it is required only when enabled.
-    pub two_factor: Option<TwoFactor>,
-}
-
-/// Reads credentials. Every method sees what `commit` last made durable and nothing of soft-deleted users.
-#[cfg_attr(feature = "mock", mockall::automock)]
-#[async_trait]
-pub trait CredentialRepository: Send + Sync {
-    /// Returns whether the first administrator exists.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn admin_registered(&self) -> Result<bool, StoreError>;
-
-    /// Returns the credentials of the user with that address, ignoring case.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn by_email(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError>;
-
-    /// Returns the credentials of that user.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn by_user(&self, user_id: UserId) -> Result<Option<Credentials>, StoreError>;
-
-    /// Returns the API tokens that a user has in that organization and that were not revoked, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn api_tokens(&self, scope: Scope, user_id: UserId) -> Result<Vec<ApiToken>, StoreError>;
-
-    /// Returns the user who may still set their first password with the token of that hash at that time.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn by_password_setup(
-        &self,
-        token: &TokenHash,
-        now: Timestamp,
-    ) -> Result<Option<UserId>, StoreError>;
-}
 
 /// Changes to sessions, tokens, passwords and second factors.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Idempotency keys: a request that is sent again is carried out once.
 
 use async_trait::async_trait;
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::{
@@ -62,10 +61,12 @@ impl IdempotencyKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyHash(pub [u8; 32]);
 
+#[cfg(feature = "hashes")]
 impl BodyHash {
     /// Returns the hash of `body`.
     #[must_use]
     pub fn of(body: &[u8]) -> Self {
+        use sha2::{Digest as _, Sha256};
         Self(Sha256::digest(body).into())
     }
 }

@@ -10,8 +10,10 @@ pub mod audit;
 pub mod auth;
 pub mod clock;
 pub mod deployments;
+#[cfg(feature = "dockerfile")]
 pub mod dockerfile;
 pub mod error_chain;
+#[cfg(feature = "extensions")]
 pub mod extensions;
 pub mod idempotency;
 pub mod ids;
@@ -19,6 +21,7 @@ pub mod jobs;
 mod limits;
 pub mod logs;
 pub mod network;
+#[cfg(feature = "notifications")]
 pub mod notifications;
 pub mod organizations;
 pub mod page;
@@ -29,5 +32,7 @@ pub mod store;
 mod store_error;
 pub mod users;
 pub mod value;
+#[cfg(feature = "webhooks")]
 pub mod webhooks;
+#[cfg(feature = "yaml")]
 pub mod yaml;

@@ -8,11 +8,14 @@
 
 use async_trait::async_trait;
 
+#[cfg(feature = "extensions")]
+use crate::extensions;
+#[cfg(feature = "notifications")]
+use crate::notifications;
 pub use crate::store_error::{Rule, StoreError, Unique};
-use crate::{
-    applications, audit, auth, deployments, extensions, idempotency, jobs, logs, notifications,
-    organizations, quotas, users, webhooks,
-};
+#[cfg(feature = "webhooks")]
+use crate::webhooks;
+use crate::{applications, audit, auth, deployments, idempotency, jobs, logs, organizations, quotas, users};
 
 /// A change to stored records. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,14 +35,17 @@ pub enum Write {
     /// Deployments and their containers.
     Deployment(deployments::Write),
     /// Extensions and their runs.
+    #[cfg(feature = "extensions")]
     Extension(extensions::Write),
     /// Log lines.
     Log(logs::Write),
     /// Idempotency keys.
     Idempotency(idempotency::Write),
     /// Inbound webhooks.
+    #[cfg(feature = "webhooks")]
     Webhook(webhooks::Write),
     /// Notification channels, events and deliveries.
+    #[cfg(feature = "notifications")]
     Notification(notifications::Write),
     /// Quota checks.
     Quota(quotas::Write),
@@ -57,16 +63,19 @@ impl Write {
             Self::Job(write) => write.needs_audit(),
             Self::Application(write) => write.needs_audit(),
             Self::Deployment(write) => write.needs_audit(),
+            #[cfg(feature = "extensions")]
             Self::Extension(write) => write.needs_audit(),
+            #[cfg(feature = "webhooks")]
             Self::Webhook(write) => write.needs_audit(),
+            #[cfg(feature = "notifications")]
             Self::Notification(write) => write.needs_audit(),
         }
     }
 }
 
 macro_rules! variants {
-    ($($feature:ident => $variant:ident,)+) => {
-        $(impl From<$feature::Write> for Write {
+    ($($(#[$gate:meta])? $feature:ident => $variant:ident,)+) => {
+        $($(#[$gate])? impl From<$feature::Write> for Write {
             fn from(write: $feature::Write) -> Self {
                 Self::$variant(write)
             }
@@ -82,10 +91,13 @@ variants! {
     jobs => Job,
     applications => Application,
     deployments => Deployment,
+    #[cfg(feature = "extensions")]
     extensions => Extension,
     logs => Log,
     idempotency => Idempotency,
+    #[cfg(feature = "webhooks")]
     webhooks => Webhook,
+    #[cfg(feature = "notifications")]
     notifications => Notification,
     quotas => Quota,
 }

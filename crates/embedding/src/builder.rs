@@ -175,7 +175,6 @@ impl Builder {
             RoutePorts {
                 applications: port(),
                 deployments: port(),
-                extensions: None,
                 sites: absent.clone(),
                 router: hosted.clone(),
             },
@@ -212,13 +211,12 @@ impl Builder {
             routes: Arc::clone(&routes),
             context: context.clone(),
         };
-        let reconciler = Reconciler::new(
+        let reconciler = Arc::new(Reconciler::new(
             ReconcilerPorts {
                 queue: port(),
                 applications: port(),
                 deployments: port(),
                 image_records: None,
-                extensions: None,
                 deployer: hosted.clone(),
                 inventory: hosted.clone(),
                 probe: hosted,
@@ -230,18 +228,16 @@ impl Builder {
             reconciler_timings(&limits),
             ReconcilerLimits { kept_versions: self.kept_versions, ..ReconcilerLimits::default() },
             context.clone(),
-        );
+        ));
         let freshness = LogFreshness::default();
         let maintenance = Maintenance::new(
             MaintenancePorts {
                 queue: port(),
-                runner: None,
                 routes: Arc::clone(&routes),
                 logs: port(),
                 runtime_logs,
                 log_freshness: freshness.clone(),
                 idempotency: None,
-                deliveries: None,
             },
             (identity.instance, identity.boot),
             MaintenanceTimings { rescue: limits.lease / 3, ..MaintenanceTimings::default() },
@@ -260,7 +256,7 @@ impl Builder {
             grace: limits.stop,
             ..WorkerTimings::default()
         };
-        let handlers = JobHandlers { pipeline, runs: None };
+        let handlers = JobHandlers::new(pipeline);
         let worker = Arc::new(Worker::new(port(), handlers, identity, claims, timings, context.clone()));
         let policy = ApplicationPolicy {
             kept_versions: self.kept_versions,

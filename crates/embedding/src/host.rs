@@ -36,7 +36,7 @@ impl FromStr for VersionId {
 
     fn from_str(raw: &str) -> Result<Self, InvalidId> {
         let (deployment, attempt) = raw.split_once('.').ok_or(InvalidId)?;
-        Ok(Self { deployment: deployment.parse()?, attempt: attempt.parse().map_err(|_| InvalidId)? })
+        Ok(Self { deployment: deployment.parse()?, attempt: attempt.parse().map_err(|_invalid| InvalidId)? })
     }
 }
 

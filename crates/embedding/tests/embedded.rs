@@ -375,7 +375,7 @@ struct Reversed;
 
 impl SecretBox for Reversed {
     fn seal(&self, _: &str, plain: &[u8]) -> Result<Sealed, SecretBoxError> {
-        let text = String::from_utf8(plain.to_vec()).map_err(|_| SecretBoxError::CannotSeal)?;
+        let text = String::from_utf8(plain.to_vec()).map_err(|_invalid| SecretBoxError::CannotSeal)?;
         Ok(Sealed(text.chars().rev().collect()))
     }
 

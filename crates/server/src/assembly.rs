@@ -231,11 +231,10 @@ fn routes(
     let ports = RoutePorts {
         applications: Arc::new(database.clone()),
         deployments: Arc::new(database.clone()),
-        extensions: Some(Arc::new(database.clone())),
         sites: sites.clone(),
         router,
     };
-    Arc::new(Routes::new(ports, front))
+    Arc::new(Routes::new(ports, front).with_extensions(Arc::new(database.clone())))
 }
 
 fn ports(

@@ -169,7 +169,7 @@ async fn worker(
     };
     let limits = ClaimLimits { builds: most, operations: OPERATIONS, per_organization };
     let timings = WorkerTimings { engine: config.deployments.engine_timeout, ..WorkerTimings::default() };
-    let handlers = JobHandlers { pipeline: Arc::new(pipeline), runs: Some(Arc::new(runs)) };
+    let handlers = JobHandlers::new(Arc::new(pipeline)).with_runs(Arc::new(runs));
     Ok(Worker::new(database, handlers, identity, limits, timings, assembly.context.clone()))
 }
 
@@ -177,7 +177,7 @@ fn run_ports(assembly: &Assembly, outside: &Outside) -> RunPorts {
     let database = Arc::new(assembly.database.clone());
     RunPorts {
         executions: database.clone(),
-        runner: Some(outside.runner.clone()),
+        runner: outside.runner.clone(),
         log: database,
         secrets: Arc::clone(&assembly.secrets),
         routes: Arc::clone(&assembly.routes),
@@ -201,7 +201,6 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
         applications: database.clone(),
         deployments: database.clone(),
         image_records: Some(database.clone()),
-        extensions: Some(database.clone()),
         deployer: outside.engine.clone(),
         inventory: outside.engine.clone(),
         probe: Arc::new(NetworkProbe::default()),
@@ -213,7 +212,7 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
     let kept_versions = config.deployments.kept_versions;
     let limits = ReconcilerLimits { kept_versions, ..ReconcilerLimits::default() };
     let timings = ReconcilerTimings::with_grace(config.deployments.orphan_grace);
-    Reconciler::new(ports, timings, limits, assembly.context.clone())
+    Arc::new(Reconciler::new(ports, timings, limits, assembly.context.clone()).with_announcements())
 }
 
 fn maintenance(
@@ -225,16 +224,16 @@ fn maintenance(
     let database = Arc::new(assembly.database.clone());
     let ports = MaintenancePorts {
         queue: database.clone(),
-        runner: Some(outside.runner.clone()),
         routes: Arc::clone(&assembly.routes),
         logs: database.clone(),
         runtime_logs: Arc::clone(&outside.runtime_logs),
         log_freshness: assembly.services.log_freshness.clone(),
         idempotency: Some(database.clone()),
-        deliveries: Some(database),
     };
     let timings = MaintenanceTimings::default();
     Maintenance::new(ports, identity, timings, reconciler.snapshot(), assembly.context.clone())
+        .with_extensions(outside.runner.clone())
+        .with_webhooks(database)
 }
 
 fn sender(config: &Config, assembly: &Assembly, identity: SenderId) -> Sender {

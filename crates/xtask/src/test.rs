@@ -18,6 +18,8 @@ const POSTGRES_URL: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
 
 const FORMAT: &str = "fmt --all --check";
 const LINTS: &str = "clippy --workspace --all-targets -- -D warnings";
+/// Builds of the workspace unify features, and would hide what the crates lack without them (decision 44).
+const SMALL_SET: &str = "clippy -p launchway-embedding -- -D warnings";
 
 /// The number of tests in the list of the slowest.
 const SLOWEST: usize = 20;
@@ -94,7 +96,7 @@ fn slowest(report: &str) -> Vec<(f64, String)> {
 fn steps(filters: &[String], nextest: bool) -> Result<Vec<Command>> {
     let mut doc = cargo("doc --workspace --no-deps");
     doc.env("RUSTDOCFLAGS", "-D warnings");
-    let mut steps = vec![cargo(FORMAT), cargo(LINTS), doc];
+    let mut steps = vec![cargo(FORMAT), cargo(LINTS), cargo(SMALL_SET), doc];
     if nextest {
         let mut tests = cargo("nextest run --workspace");
         tests.args(filters);
@@ -140,6 +142,7 @@ mod tests {
         let expected = [
             "fmt --all --check",
             "clippy --workspace --all-targets -- -D warnings",
+            "clippy -p launchway-embedding -- -D warnings",
             "doc --workspace --no-deps",
             "test --workspace --doc",
             "nextest run --workspace",
@@ -150,13 +153,13 @@ mod tests {
     #[test]
     fn filters_reach_nextest_only() {
         let lines = lines(&["-E", "test(auth)"], true);
-        assert_eq!(lines[3], "test --workspace --doc");
-        assert_eq!(lines[4], "nextest run --workspace -E test(auth)");
+        assert_eq!(lines[4], "test --workspace --doc");
+        assert_eq!(lines[5], "nextest run --workspace -E test(auth)");
     }
 
     #[test]
     fn without_nextest_cargo_runs_the_tests() {
-        assert_eq!(lines(&[], false)[3..], ["test --workspace"]);
+        assert_eq!(lines(&[], false)[4..], ["test --workspace"]);
     }
 
     #[test]

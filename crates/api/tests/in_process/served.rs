@@ -107,7 +107,6 @@ fn api() -> Api {
     let routes = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
-        extensions: Some(Arc::new(MockExtensionRepository::new())),
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(MockTrafficRouter::new()),
     };

@@ -12,6 +12,8 @@ use tokio::{
     time::{Instant, sleep},
 };
 
+use tracing::Instrument as _;
+
 use super::{Notifier, document::Document, notifier::DeliveryResult};
 use crate::ServiceContext;
 
@@ -123,8 +125,13 @@ impl Sender {
         }
     }
 
-    #[tracing::instrument(skip_all, fields(delivery.id = %claimed.claim.delivery, channel = claimed.channel.kind().as_str(), attempt = claimed.claim.attempt))]
     async fn attempt(&self, claimed: ClaimedDelivery) {
+        let (channel, attempt) = (claimed.channel.kind().as_str(), claimed.claim.attempt);
+        let span = tracing::info_span!("attempt", delivery.id = %claimed.claim.delivery, channel, attempt);
+        self.deliver(claimed).instrument(span).await;
+    }
+
+    async fn deliver(&self, claimed: ClaimedDelivery) {
         let words = match self.words(&claimed).await {
             Ok(words) => words,
             Err(error) => {

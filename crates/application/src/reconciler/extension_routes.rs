@@ -10,8 +10,7 @@ use super::Reconciler;
 impl Reconciler {
     /// Updates the routes of extensions to the addresses of their containers.
     pub(super) async fn follow_extension_routes(&self) {
-        let Some(extensions) = &self.ports.extensions else { return };
-        let routes = match extensions.routes().await {
+        let routes = match self.ports.routes.recorded_extension_routes().await {
             Ok(routes) => routes,
             Err(error) => {
                 tracing::warn!(%error, "routes of extensions could not be read");

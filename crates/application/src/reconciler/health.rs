@@ -4,11 +4,9 @@ use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::{ApplicationState, Health, HealthCheckPath, Write},
-    deployments::{CommitHash, Condition, ContainerId, LiveVersion, ProbeTarget, ServiceName, Sidecar},
+    deployments::{Condition, ContainerId, LiveVersion, ProbeTarget, ServiceName, Sidecar},
     ids::{DeploymentId, SubjectId},
     logs::Level,
-    notifications::{Event, EventKind, Fact, Write as Notification},
-    organizations::Scope,
     store::StoreError,
 };
 use tokio::time::Instant;
@@ -291,11 +289,9 @@ impl Reconciler {
 
     async fn mark(&self, version: &LiveVersion, health: Health) {
         let (deployment, at) = (version.deployment.id, self.context.clock.now());
-        let is_transition = health.state() != recorded_state_of(version, self.marked(deployment).as_ref());
-        let mut writes = vec![Write::SetHealth { deployment, health: health.clone(), at }.into()];
-        if is_transition {
-            writes.push(Notification::Announce(self.event(version, &health)).into());
-        }
+        let writes = vec![Write::SetHealth { deployment, health: health.clone(), at }.into()];
+        #[cfg(feature = "notifications")]
+        let writes = writes.into_iter().chain(self.announcement(version, &health)).collect();
         match self.context.store.commit(writes).await {
             Ok(()) => {}
             // The version was replaced, stopped or deleted in the meantime.
@@ -315,30 +311,9 @@ impl Reconciler {
         self.note(version, level, text).await;
     }
 
-    fn marked(&self, version: DeploymentId) -> Option<Health> {
+    #[cfg(feature = "notifications")]
+    pub(super) fn marked(&self, version: DeploymentId) -> Option<Health> {
         self.versions().get(&version).and_then(|watched| watched.health.marked.clone())
-    }
-
-    /// Returns the event that a version became unhealthy or recovered.
-    fn event(&self, version: &LiveVersion, health: &Health) -> Event {
-        let LiveVersion { application, deployment } = version;
-        let blueprint = &application.blueprint;
-        let host = application.hosts().next().unwrap_or_default();
-        let commit = deployment.commit.as_ref().map(CommitHash::as_str).unwrap_or_default();
-        let kind = match health {
-            Health::Healthy => EventKind::ApplicationRecovered,
-            Health::Broken(_) => EventKind::DeploymentFailed,
-        };
-        self.context
-            .event(Scope::of_record(application.organization_id), kind)
-            .with(Fact::Application, &blueprint.name)
-            .with(Fact::ApplicationId, application.id)
-            .with(Fact::Environment, blueprint.environment.as_str())
-            .with(Fact::Host, host)
-            .with(Fact::DeploymentId, deployment.id)
-            .with(Fact::Commit, commit)
-            .with(Fact::RequestedBy, &deployment.requested_by)
-            .with(Fact::Reason, health.reason().unwrap_or_default())
     }
 }
 
@@ -352,13 +327,9 @@ fn is_news(known: &Health, health: &Health, is_down: bool) -> bool {
 }
 
 /// Returns the recorded health of `version`.
-fn recorded(version: &LiveVersion) -> Health {
+pub(super) fn recorded(version: &LiveVersion) -> Health {
     match version.application.status.state {
         ApplicationState::Failed => Health::Broken(version.deployment.breakdown.clone().unwrap_or_default()),
         _ => Health::Healthy,
     }
-}
-
-fn recorded_state_of(version: &LiveVersion, marked: Option<&Health>) -> ApplicationState {
-    marked.map_or_else(|| recorded(version).state(), Health::state)
 }

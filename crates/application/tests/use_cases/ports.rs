@@ -174,7 +174,6 @@ impl MockedPorts {
         let routes = RoutePorts {
             applications: Arc::clone(&applications),
             deployments: Arc::clone(&deployments),
-            extensions: Some(Arc::clone(&extensions)),
             sites: Arc::new(MockSiteStore::new()),
             router: Arc::new(self.router),
         };
@@ -189,7 +188,7 @@ impl MockedPorts {
             audit: Arc::new(self.audit),
             applications,
             deployments,
-            extensions,
+            extensions: Arc::clone(&extensions),
             executions: Arc::new(self.executions),
             logs: Arc::new(self.logs),
             idempotency: Arc::new(self.idempotency),
@@ -204,7 +203,7 @@ impl MockedPorts {
             },
             key_maker: Arc::new(self.key_maker),
             policy: self.policy,
-            routes: Arc::new(Routes::new(routes, None)),
+            routes: Arc::new(Routes::new(routes, None).with_extensions(Arc::clone(&extensions))),
             throttle: Arc::new(self.throttle),
             hasher: Arc::new(self.hasher),
             secrets: Arc::new(self.secrets),

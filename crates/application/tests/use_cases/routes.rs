@@ -155,11 +155,10 @@ async fn where_nobody_leads_traffic_nothing_is_read() {
     let ports = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
-        extensions: Some(Arc::new(MockExtensionRepository::new())),
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(router),
     };
-    let routes = Routes::new(ports, None);
+    let routes = Routes::new(ports, None).with_extensions(Arc::new(MockExtensionRepository::new()));
     assert_eq!(routes.follow(scope(), web().build().id).await, Ok(()));
     assert_eq!(routes.follow_all().await, Ok(()));
 }
@@ -174,7 +173,6 @@ fn routes_over(router: MockTrafficRouter) -> Routes {
     let ports = RoutePorts {
         applications: Arc::new(applications),
         deployments: Arc::new(deployments),
-        extensions: None,
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(router),
     };

@@ -205,9 +205,10 @@ impl World {
     pub(crate) fn worker_with(self: &Arc<Self>, limits: ClaimLimits) -> Arc<Worker> {
         let timings = HealthTimings::within(Duration::from_secs(60));
         let pipeline = Arc::new(Pipeline::new(self.pipeline_ports(), timings, self.context()));
-        let runs = Some(Arc::new(Runs::new(self.run_ports(), self.context())));
+        let runs = Arc::new(Runs::new(self.run_ports(), self.context()));
         let queue = Arc::clone(self) as _;
-        let (handlers, timings) = (JobHandlers { pipeline, runs }, WorkerTimings::default());
+        let handlers = JobHandlers::new(pipeline).with_runs(runs);
+        let timings = WorkerTimings::default();
         Arc::new(Worker::new(queue, handlers, a_worker_id(), limits, timings, self.context()))
     }
 
@@ -254,11 +255,10 @@ impl World {
         let ports = RoutePorts {
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
-            extensions: Some(Arc::clone(self) as _),
             sites: Arc::clone(self) as _,
             router: Arc::clone(self) as _,
         };
-        Arc::new(Routes::new(ports, None))
+        Arc::new(Routes::new(ports, None).with_extensions(Arc::clone(self) as _))
     }
 
     fn pipeline_ports(self: &Arc<Self>) -> PipelinePorts {

@@ -13,6 +13,7 @@ mod applications;
 mod audit;
 mod availability;
 mod builders;
+mod conformance;
 mod credentials;
 mod deploy_keys;
 mod deployments;

@@ -152,7 +152,7 @@ mod tests {
         for (number, fits) in [(0, false), (1, true), (65_535, true), (65_536, false), (-1, false)] {
             assert_eq!(Port::try_from(number).is_ok(), fits, "{number}");
         }
-        let refused = Port::try_from(70_000).unwrap_err().to_string();
+        let refused = Port::try_from(70_000_i64).unwrap_err().to_string();
         assert_eq!(refused, "must be between 1 and 65535, got 70000");
     }
 

@@ -157,6 +157,12 @@ fn local(raw: &str, path: &str) -> Result<(GitUrl, Option<GitCredentials>), Inva
     Ok((GitUrl { text: raw.to_owned(), place: GitPlace::Local(PathBuf::from(path)) }, None))
 }
 
+#[cfg(not(feature = "git"))]
+fn remote(_: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
+    Err(InvalidValue::secret("a path or `user@host:path`: this program is built without repositories by URL"))
+}
+
+#[cfg(feature = "git")]
 fn remote(raw: &str) -> Result<(GitUrl, Option<GitCredentials>), InvalidValue> {
     let mut url = url::Url::parse(raw).map_err(|_no_url| refused(raw))?;
     let (transport, port) = match url.scheme() {
@@ -233,6 +239,7 @@ fn is_host(host: &str) -> bool {
     host.len() <= 253 && (is_name || host.parse::<IpAddr>().is_ok())
 }
 
+#[cfg(feature = "git")]
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

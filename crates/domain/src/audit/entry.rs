@@ -8,7 +8,6 @@ use crate::{
     clock::Timestamp,
     ids::{AuditEntryId, UserId},
     value::named,
-    webhooks::CodeHost,
 };
 
 /// An entry of the audit log: one action that was done.
@@ -89,12 +88,6 @@ impl Author {
     #[must_use]
     pub fn launchway(chain: Chain) -> Self {
         Self { chain, name: "launchway".to_owned(), user_id: None, origin: None }
-    }
-
-    /// Returns a code host that reported a push by the request `origin`.
-    #[must_use]
-    pub fn code_host(chain: Chain, host: CodeHost, origin: Origin) -> Self {
-        Self { chain, name: host.as_str().to_owned(), user_id: None, origin: Some(origin) }
     }
 }
 

@@ -1,5 +1,10 @@
 //! The senders of webhooks.
 
+use crate::{
+    audit::{Author, Chain},
+    auth::Origin,
+};
+
 /// A kind of code host, recognised by the headers of its webhooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CodeHost {
@@ -21,6 +26,14 @@ pub(super) struct Headers {
     pub(super) signature: &'static str,
     pub(super) event: &'static str,
     pub(super) delivery: &'static str,
+}
+
+impl Author {
+    /// Returns a code host that reported a push by the request `origin`.
+    #[must_use]
+    pub fn code_host(chain: Chain, host: CodeHost, origin: Origin) -> Self {
+        Self { chain, name: host.as_str().to_owned(), user_id: None, origin: Some(origin) }
+    }
 }
 
 impl CodeHost {

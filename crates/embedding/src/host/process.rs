@@ -11,9 +11,11 @@ use std::{
     fs::{self, OpenOptions},
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Child, Command, Stdio},
     sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -23,7 +25,6 @@ use launchway_domain::{
     deployments::{PrintedLine, StepError},
 };
 use tokio::{
-    process::{Child, Command},
     sync::Notify,
     time::{Instant, sleep},
 };
@@ -220,24 +221,26 @@ impl Host for ProcessHost {
         let mut child = spawned
             .map_err(|error| StepError::Rejected(format!("the process cannot be started: {error}")))?;
         let ended = Arc::clone(&self.ended);
+        // A thread of its own, because a runtime that shuts down would wait for a blocking task.
+        let wait = move || {
+            if let Err(error) = child.wait() {
+                tracing::warn!(%error, "process could not be waited for");
+            }
+            ended.notify_waiters();
+        };
+        let waiter = thread::Builder::new().spawn(wait);
+        let waiter = waiter.map_err(|error| StepError::Retryable(format!("no thread is free: {error}")))?;
         let deadline = Instant::now() + START;
         loop {
             if ProcessId::read(&folder).is_some() {
                 break;
             }
-            let has_exited = child.try_wait().map_err(|error| faulty(&error))?.is_some();
-            if has_exited || Instant::now() >= deadline {
+            if waiter.is_finished() || Instant::now() >= deadline {
                 self.end(version.id).await?;
                 return Err(StepError::Rejected("the process ended before it began".to_owned()));
             }
             sleep(POLL).await;
         }
-        tokio::spawn(async move {
-            if let Err(error) = child.wait().await {
-                tracing::warn!(%error, "process could not be waited for");
-            }
-            ended.notify_waiters();
-        });
         Ok(address)
     }
 

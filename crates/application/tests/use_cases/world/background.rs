@@ -29,7 +29,6 @@ impl World {
             applications: Arc::clone(self) as _,
             deployments: Arc::clone(self) as _,
             image_records: Some(Arc::clone(self) as _),
-            extensions: Some(Arc::clone(self) as _),
             deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
             probe: Arc::clone(self) as _,
@@ -38,24 +37,25 @@ impl World {
             logs: Arc::clone(self) as _,
             retirer: Arc::new(retirer),
         };
-        Reconciler::new(ports, ReconcilerTimings::default(), ReconcilerLimits::default(), self.context())
+        let (timings, limits) = (ReconcilerTimings::default(), ReconcilerLimits::default());
+        Arc::new(Reconciler::new(ports, timings, limits, self.context()).with_announcements())
     }
 
     /// Returns maintenance of this world, which gets live versions from `reconciler`.
     pub(crate) fn maintenance(self: &Arc<Self>, reconciler: &Reconciler) -> Maintenance {
         let ports = MaintenancePorts {
             queue: Arc::clone(self) as _,
-            runner: Some(Arc::clone(self) as _),
             routes: self.routes(),
             logs: Arc::clone(self) as _,
             runtime_logs: self.runtime_logs(),
             log_freshness: LogFreshness::default(),
             idempotency: Some(Arc::clone(self) as _),
-            deliveries: Some(Arc::clone(self) as _),
         };
         let identity = (a_worker_id().instance, a_worker_id().boot);
         let timings = MaintenanceTimings::default();
         Maintenance::new(ports, identity, timings, reconciler.snapshot(), self.context())
+            .with_extensions(Arc::clone(self) as _)
+            .with_webhooks(Arc::clone(self) as _)
     }
 
     /// Runs the startup of a server: scans the engine, and takes over earlier jobs.

@@ -1,13 +1,15 @@
 //! The identity of a process that may outlive the service.
 
-use std::{fs, path::Path};
-
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 /// A process, told apart from a later one with the same number by the time of its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProcessId {
-    pid: Pid,
+    pid: i32,
     /// The clock ticks from the boot to the start; `None` on a system that does not tell.
     started: Option<u64>,
 }
@@ -19,17 +21,18 @@ impl ProcessId {
         let (pid, stat) = recorded.split_once('\n')?;
         // A line that is not whole yet has no second line break.
         let stat = stat.strip_suffix('\n')?;
-        Some(Self { pid: Pid::from_raw(pid.parse().ok()?)?, started: start(stat) })
+        // Signals to the groups 0 and 1 would reach other processes.
+        let pid = pid.parse().ok().filter(|pid| *pid > 1)?;
+        Some(Self { pid, started: start(stat) })
     }
 
     /// Returns whether the process runs.
     pub(super) fn is_alive(&self) -> bool {
         match self.started {
             Some(started) => {
-                let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid.as_raw_nonzero()));
-                stat.is_ok_and(|stat| start(&stat) == Some(started) && !is_zombie(&stat))
+                self.stat().is_some_and(|stat| start(&stat) == Some(started) && !is_zombie(&stat))
             }
-            None => test_kill_process(self.pid).is_ok(),
+            None => signal("0", self.pid),
         }
     }
 
@@ -37,23 +40,32 @@ impl ProcessId {
     pub(super) fn terminate(&self) {
         if self.is_alive() {
             // It may have ended in the meantime.
-            kill_process_group(self.pid, Signal::TERM).ok();
+            signal("TERM", -self.pid);
         }
     }
 
     /// Kills what is left of its group. The number is not used again while the group has a member, so the
     /// group is its own unless another process has its number.
     pub(super) fn kill(&self) {
-        let is_reused = !self.is_alive() && test_kill_process(self.pid).is_ok() && !self.is_own_zombie();
+        let is_reused =
+            self.started.is_some() && self.stat().is_some_and(|stat| start(&stat) != self.started);
         if !is_reused {
-            kill_process_group(self.pid, Signal::KILL).ok();
+            signal("KILL", -self.pid);
         }
     }
 
-    fn is_own_zombie(&self) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid.as_raw_nonzero()));
-        stat.is_ok_and(|stat| start(&stat) == self.started)
+    fn stat(&self) -> Option<String> {
+        fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()
     }
+}
+
+/// Sends a signal to a process, or to the group of a negative number. Returns whether there is one.
+fn signal(name: &str, target: i32) -> bool {
+    // The standard library has no signals; the shell has.
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "kill -s \"$1\" -- \"$2\"", "sh", name, &target.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// Returns the fields of `/proc/…/stat` after the name, which may contain anything.
@@ -67,4 +79,31 @@ fn start(stat: &str) -> Option<u64> {
 
 fn is_zombie(stat: &str) -> bool {
     matches!(fields(stat).next(), Some("Z" | "X"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_signal_reaches_a_process_or_its_whole_group() {
+        let script = "sleep 60 & wait";
+        let mut child = Command::new("/bin/sh").args(["-c", script]).process_group(0).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        assert!(signal("0", pid) && signal("0", -pid));
+        assert!(signal("KILL", -pid));
+        assert!(!child.wait().unwrap().success());
+        assert!(!signal("0", pid));
+    }
+
+    #[test]
+    fn a_group_that_is_not_its_own_is_never_read() {
+        let folder = tempfile::TempDir::new().unwrap();
+        for (recorded, is_read) in [("1", false), ("0", false), ("-5", false), ("4000000", true)] {
+            fs::write(folder.path().join("pid"), format!("{recorded}\n\n")).unwrap();
+            assert_eq!(ProcessId::read(folder.path()).is_some(), is_read, "{recorded}");
+        }
+    }
 }
