@@ -14,8 +14,10 @@ mod tests {
         applications::{Application, ApplicationSecrets, Blueprint, MockApplicationRepository, Port},
         auth::{Action, Actor, Forbidden, Permission, Resource},
         clock::Timestamp,
-        deployments::{self, KeptVersions, MockDeploymentRepository},
-        ids::ApplicationId,
+        deployments::{
+            self, Deployment, DeploymentKind, DeploymentState, KeptVersions, MockDeploymentRepository,
+        },
+        ids::{ApplicationId, DeploymentId},
         jobs::{self, JobKind},
         organizations::{Description, Organization, Role},
         secret::{MockEntropy, Sealed},
@@ -108,5 +110,48 @@ mod tests {
         let asked = deployments(applications, MockDeploymentRepository::new(), store);
         let refused = asked.redeploy(&ada, ApplicationId::from(id(3)), None).await;
         assert!(matches!(refused, Err(Error::NotFound("the application"))), "{refused:?}");
+    }
+
+    /// A deployment of the application, in that state.
+    fn deployment(ada: &Actor, state: DeploymentState) -> Deployment {
+        let web = web(ada);
+        let whose = (web.organization_id, web.id);
+        let ids = (id(5).into(), id(6).into());
+        let mut deployment = Deployment::new(ids, whose, DeploymentKind::Fresh, id(7).into(), NOW);
+        deployment.status.state = state;
+        deployment
+    }
+
+    #[tokio::test]
+    async fn another_organizations_deployment_is_not_found() {
+        let mut records = MockDeploymentRepository::new();
+        // The repository is asked with the organization of the actor, and has nothing there.
+        records.expect_get().once().withf(|scope, _| scope.id() == id(1).into()).returning(|_, _| Ok(None));
+        let asked = deployments(MockApplicationRepository::new(), records, MockUnitOfWork::new());
+        let refused = asked.cancel(&ada(Role::Member), DeploymentId::from(id(5))).await;
+        assert!(matches!(refused, Err(Error::NotFound("the deployment"))), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn only_a_deployed_version_can_be_rolled_back_to() {
+        let ada = ada(Role::Member);
+        let failed = deployment(&ada, DeploymentState::Failed);
+        let mut records = MockDeploymentRepository::new();
+        records.expect_get().once().returning(move |_, _| Ok(Some(failed.clone())));
+        let asked = deployments(MockApplicationRepository::new(), records, MockUnitOfWork::new());
+        let refused = asked.roll_back(&ada, DeploymentId::from(id(5)), None).await;
+        let reason = "that deployment is failed: only a deployed one can be rolled back to";
+        assert!(matches!(&refused, Err(Error::Conflict(why)) if why == reason), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_deployment_that_is_over_cannot_be_cancelled() {
+        let ada = ada(Role::Member);
+        let over = deployment(&ada, DeploymentState::Deployed);
+        let mut records = MockDeploymentRepository::new();
+        records.expect_get().once().returning(move |_, _| Ok(Some(over.clone())));
+        let asked = deployments(MockApplicationRepository::new(), records, MockUnitOfWork::new());
+        let refused = asked.cancel(&ada, DeploymentId::from(id(5))).await;
+        assert!(matches!(&refused, Err(Error::Conflict(why)) if why == "the deployment is deployed already"));
     }
 }
