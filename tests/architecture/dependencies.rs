@@ -46,6 +46,25 @@ const RULES: &[Rule] = &[
         never: FOR_TESTS,
     },
     Rule {
+        folder: "embedding",
+        allowed: Allowed::Only(&[
+            "async-trait",
+            "chrono",
+            "diesel",
+            "getrandom",
+            "launchway-application",
+            "launchway-domain",
+            "libsqlite3-sys",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tracing",
+            "uuid",
+        ]),
+        never: FOR_TESTS,
+    },
+    Rule {
         folder: "application",
         allowed: Allowed::Only(&[
             "async-trait",

@@ -5,5 +5,6 @@ mod docs;
 mod files;
 mod migrations;
 mod problems;
+mod public_api;
 mod vocabulary;
 mod workspace;

@@ -8,7 +8,7 @@ use crate::{problems::expect_none, workspace};
 const QUESTIONS: &[&str] = &["What", "Who", "Whom", "Whose", "How", "Whether", "Which", "Why"];
 
 /// Nouns in `-ing` that the field uses.
-const NOUNS: &[&str] = &["packaging", "settings", "string"];
+const NOUNS: &[&str] = &["embedding", "packaging", "settings", "string"];
 
 const LONGEST_TEST_NAME: usize = 60;
 

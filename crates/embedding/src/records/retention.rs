@@ -11,7 +11,7 @@ use launchway_domain::{
 
 use super::Records;
 
-/// How long records are kept. The size of the records is bounded by these numbers and the number of
+/// The time that records are kept. The size of the records is bounded by these numbers and the number of
 /// applications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,3 +1,6 @@
+mod queue;
+mod storage;
+
 use launchway_domain::{
     applications::{
         ApplicationSecrets, ApplicationState, Blueprint, Health, Port, Write as ApplicationWrite,
@@ -333,69 +336,6 @@ fn a_newer_job_supersedes_a_queued_but_no_running_one() {
 }
 
 #[test]
-fn of_one_subject_one_job_runs_and_limits_hold() {
-    let (mut records, _claimed) = under_way();
-    records.unit(&request(12, 1, 1)).unwrap();
-    assert!(records.claim(worker(1), LIMITS, NOW, NOW).is_none(), "the subject is busy");
-    records.unit(&request(21, 2, 2)).unwrap();
-    let narrow = ClaimLimits { builds: 1, ..LIMITS };
-    assert!(records.claim(worker(1), narrow, NOW, NOW).is_none(), "enough run");
-    let early = NOW - chrono::TimeDelta::seconds(1);
-    assert!(records.claim(worker(1), LIMITS, early, NOW).is_none(), "nothing is due");
-    assert_eq!(records.claim(worker(1), LIMITS, NOW, NOW).unwrap().job.id, id(121).into());
-}
-
-#[test]
-fn who_has_fewest_running_is_served_next() {
-    let mut records = records();
-    records.unit(&[insert(application(3, 1, "api")), entry()]).unwrap();
-    for (number, of, owner) in [(11, 1, 1), (12, 3, 1), (21, 2, 2)] {
-        records.unit(&request(number, of, owner)).unwrap();
-    }
-    let claimed: Vec<_> =
-        (0..2).map(|_| records.claim(worker(1), LIMITS, NOW, NOW).unwrap().job.id).collect();
-    assert_eq!(claimed, [id(111).into(), id(121).into()]);
-}
-
-#[test]
-fn a_lease_holds_until_it_is_lost() {
-    let (mut records, claimed) = under_way();
-    let later = NOW + chrono::TimeDelta::seconds(29);
-    assert!(records.rescue(id(1).into(), id(1).into(), later).is_empty(), "it holds");
-    assert_eq!(records.heartbeat(&claimed.lease, later), Heartbeat::Held);
-    let rescued = records.rescue(id(1).into(), id(1).into(), later);
-    assert_eq!(rescued.iter().map(|one| one.job.state).collect::<Vec<_>>(), [JobState::Queued]);
-    assert_eq!(records.heartbeat(&claimed.lease, later), Heartbeat::Lost);
-    records.claim(worker(1), LIMITS, later, later + chrono::TimeDelta::hours(1)).unwrap();
-    assert_eq!(records.rescue(id(1).into(), id(2).into(), later).len(), 1, "an earlier run is over");
-}
-
-#[test]
-fn attempts_are_used_up_unless_the_worker_had_to_stop() {
-    let (mut records, mut claimed) = under_way();
-    for expected in [JobState::Queued, JobState::Queued, JobState::Queued, JobState::Failed] {
-        let counts = claimed.lease.attempt > 1;
-        let state = records.give_back(&claimed.lease, "did not work", counts, (NOW, NOW)).unwrap();
-        assert_eq!(state, expected);
-        if let Some(next) = records.claim(worker(1), LIMITS, NOW, NOW) {
-            claimed = next;
-        }
-    }
-}
-
-#[test]
-fn what_waits_is_cancelled_at_once_and_what_runs_is_told() {
-    let (mut records, claimed) = under_way();
-    let cancel = |number: u128| JobWrite::RequestCancel { scope: scope(1), id: id(number).into(), at: NOW };
-    records.unit(&request(12, 1, 1)).unwrap();
-    records.unit(&[cancel(112).into(), follow(), entry()]).unwrap();
-    assert_eq!(state_of(&records, 12), DeploymentState::Cancelled);
-    records.unit(&[cancel(111).into(), entry()]).unwrap();
-    assert_eq!(records.heartbeat(&claimed.lease, NOW), Heartbeat::CancelRequested);
-    assert!(is_stale(records.unit(&[cancel(112).into(), entry()])), "it is over");
-}
-
-#[test]
 fn carries_out_a_repeated_request_once_within_retention() {
     let mut records = records();
     let key = IdempotencyKey {
@@ -430,39 +370,6 @@ fn logs_are_numbered_by_application_and_keep_their_numbers() {
     records.append(&[line(1)]);
     let numbers: Vec<_> = records.lines.values().map(|line| (line.application_id, line.number)).collect();
     assert_eq!(numbers, [(id(1).into(), 2), (id(1).into(), 3), (id(2).into(), 1)]);
-}
-
-/// Returns an operation on application `of`, which belongs to `owner`.
-fn operation(number: u128, of: u128, owner: u128) -> Write {
-    JobWrite::Enqueue(NewJob {
-        id: id(number).into(),
-        kind: JobKind::Restart,
-        scope: scope(owner),
-        subject: id(of).into(),
-        replaceable: true,
-        payload: String::new(),
-        pool: Pool::Operations,
-        run_at: NOW,
-        enqueued_at: NOW,
-    })
-    .into()
-}
-
-#[test]
-fn a_full_pool_holds_up_no_other() {
-    let mut records = records();
-    records.unit(&[insert(application(3, 1, "api")), insert(application(4, 1, "db")), entry()]).unwrap();
-    for (number, of) in [(11, 1), (12, 3), (13, 4)] {
-        records.unit(&request(number, of, 1)).unwrap();
-    }
-    let claim = |records: &mut Records| records.claim(worker(1), LIMITS, NOW, NOW).map(|one| one.job.id);
-    let claimed = [(); 3].map(|()| claim(&mut records));
-    assert_eq!(claimed, [Some(id(111).into()), Some(id(112).into()), None], "two builds run");
-    records.unit(&[operation(201, 4, 1), operation(202, 2, 2)]).unwrap();
-    assert_eq!(claim(&mut records), Some(id(202).into()), "who was served longest ago is next");
-    assert_eq!(claim(&mut records), None, "one operation runs");
-    let subjects: Vec<_> = records.running().map(|job| job.subject).collect();
-    assert_eq!(subjects, [id(1).into(), id(3).into(), id(2).into()]);
 }
 
 fn a_container(digit: &str) -> ContainerRecord {
@@ -517,99 +424,4 @@ fn health_is_set_only_while_a_version_is_to_run() {
     records.unit(&[stop.into(), entry()]).unwrap();
     assert!(is_stale(records.unit(&broken())), "it is stopped");
     assert_eq!(shown(&records), (ApplicationState::Stopped, None));
-}
-
-#[test]
-fn a_transaction_that_is_not_stored_did_not_happen() {
-    let mut records = records();
-    let before = records.snapshot();
-    let full = |_rows: &[Row]| Err(StoreError::StorageFull("no space".into()));
-    let done = records.transaction(|records| records.commit(&request(11, 1, 1)), full);
-    assert!(matches!(done, Err(StoreError::StorageFull(_))));
-    assert_eq!(records.snapshot(), before);
-    assert!(records.claim(worker(1), LIMITS, NOW, NOW).is_none());
-}
-
-#[test]
-fn changed_rows_lead_to_the_same_records() {
-    let mut stored = Vec::new();
-    let mut records = Records::default();
-    let mut change = |change: &mut dyn FnMut(&mut Records) -> Result<(), StoreError>| {
-        let append = |rows: &[Row]| {
-            stored.extend_from_slice(rows);
-            Ok(())
-        };
-        records.transaction(change, append).unwrap();
-    };
-    change(&mut |records| {
-        records.know(&somebody(1));
-        records.commit(&[insert(application(1, 1, "web")), entry()])
-    });
-    change(&mut |records| records.commit(&request(11, 1, 1)));
-    change(&mut |records| records.claim(worker(1), LIMITS, NOW, NOW).map(|_| ()).ok_or(StoreError::Stale));
-    change(&mut |records| {
-        records.record_artifact(id(11).into(), "nginx:1".parse().unwrap());
-        records.commit(&[advance(11, DeploymentState::Deploying), go_live(11)])
-    });
-    change(&mut |records| {
-        records.commit(&[
-            ApplicationWrite::Delete { scope: scope(1), id: id(1).into(), at: NOW }.into(),
-            entry(),
-        ])
-    });
-    assert_eq!(Records::load(stored).unwrap().snapshot(), records.snapshot());
-}
-
-#[test]
-fn a_transaction_that_changes_nothing_stores_nothing() {
-    let mut records = records();
-    let stored = records.transaction(
-        |records| {
-            assert!(records.claim(worker(1), LIMITS, NOW, NOW).is_none());
-            records.commit(&[follow()])
-        },
-        |rows| panic!("{rows:?}"),
-    );
-    stored.unwrap();
-}
-
-#[test]
-fn rows_that_are_not_valid_are_named() {
-    let row = |key: &str, value: &str| Row { key: key.to_owned(), value: Some(value.to_owned()) };
-    let read = |rows: Vec<Row>| Records::load(rows).unwrap_err().to_string();
-    let newer = read(vec![row("format", "2")]);
-    assert_eq!(newer, "the record `format` cannot be read: version 2 is newer than 1: use a newer release");
-    assert!(read(vec![row("user/1", "{}")]).starts_with("the record `user/1` cannot be read: missing field"));
-    assert!(read(vec![row("format", "1"), row("cow/1", "{}")]).contains("no known kind"));
-    let mut rows = records().snapshot();
-    rows.remove(0);
-    assert!(read(rows).contains("these are not records of Launchway"));
-}
-
-#[test]
-fn what_is_older_than_its_retention_is_deleted() {
-    let mut records = records();
-    for number in 11..=16 {
-        records.unit(&request(number, 1, 1)).unwrap();
-        let claimed = records.claim(worker(1), LIMITS, NOW, NOW).unwrap();
-        records.keep();
-        let state = if number == 12 { DeploymentState::Failed } else { DeploymentState::Deploying };
-        let mut writes = vec![advance(number, state), settle(&claimed, Outcome::Succeeded)];
-        if number != 12 {
-            writes.extend([go_live(number), advance(number, DeploymentState::Deployed)]);
-        }
-        records.unit(&writes).unwrap();
-    }
-    let retention = Retention { deployments: 1, ..Retention::default() };
-    let year = chrono::TimeDelta::days(366);
-    let mut trim = |kept: u16| {
-        records
-            .transaction(|records| Ok(records.trim(retention, KeptVersions(kept), NOW + year)), |_| Ok(()))
-            .unwrap();
-        let mut left: Vec<u128> = records.deployments().map(|one| Uuid::from(one.id).as_u128()).collect();
-        left.sort_unstable();
-        (left, records.counts()["jobs"], records.counts()["audit entries"])
-    };
-    assert_eq!(trim(3), (vec![14, 15, 16], 0, 0), "those that can be rolled back to");
-    assert_eq!(trim(1), (vec![16], 0, 0));
 }

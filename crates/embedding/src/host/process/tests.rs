@@ -94,7 +94,7 @@ async fn two_attempts_of_a_deployment_run_beside_each_other() {
 }
 
 #[tokio::test]
-async fn a_process_that_ignores_the_signal_is_killed_with_its_children() {
+async fn a_process_that_ignores_the_signal_is_killed_with_children() {
     let folder = TempDir::new().unwrap();
     let host = host(&folder, "trap '' TERM; sh -c 'trap \"\" TERM; echo child $$; sleep 61' & wait; wait");
     let version = version(1, 1);
