@@ -61,7 +61,7 @@ impl fmt::Display for Failures {
 
 impl std::error::Error for Failures {}
 
-/// What a store promises about the end of the process.
+/// The promise of a store about the end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// Records survive it: a store that is opened again has them.

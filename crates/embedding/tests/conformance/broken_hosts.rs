@@ -11,7 +11,7 @@ use launchway_embedding::{Host, ProbeTarget, StepError, Version, VersionId, conf
 
 use super::found;
 
-/// How a host is broken.
+/// The fault of a host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// None: the suite must pass it.

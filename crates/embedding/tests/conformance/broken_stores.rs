@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use super::found;
 
-/// How a store is broken.
+/// The fault of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// It stores only every second transaction.
