@@ -155,6 +155,8 @@ RULES = [
     "must be harder to guess",
     "is not everyone's to reach",
     "go together",
+    "is needed again when",
+    "must be among your own",
 ]
 
 # What an operation can do without by the document, and not by its rules.
@@ -219,6 +221,9 @@ def before_call(context, case, kwargs):
 def filter_failure(context, failure, case, response):
     """Drops two kinds of failures: by rules that no schema expresses, and by what `docs/api.md` allows."""
     if type(failure).__name__ == "RejectedPositiveData":
+        # Schemathesis takes an empty header for an absent one; the server refuses an id that is empty.
+        if "" in case.headers.values():
+            return False
         message = response.json()["message"]
         return not any(rule in message for rule in RULES)
     if type(failure).__name__ == "AcceptedNegativeData":
