@@ -1,6 +1,9 @@
 //! The values that fields have: how each is read, and its schema.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    num::{IntErrorKind, ParseIntError},
+};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use launchway_domain::{
@@ -359,7 +362,11 @@ pub(crate) struct AtLeast<const MIN: i64>(pub(crate) i64);
 impl<const MIN: i64> Field for AtLeast<MIN> {
     fn read(value: Value) -> Result<Self, Invalid> {
         let number = match &value {
-            Value::String(text) => text.trim().parse().ok(),
+            Value::String(text) => match text.trim().parse() {
+                // A page beyond the last one is empty, and a size beyond the largest is the largest.
+                Err(error) if *ParseIntError::kind(&error) == IntErrorKind::PosOverflow => Some(i64::MAX),
+                number => number.ok(),
+            },
             other => whole(other),
         };
         match (number, &value) {
@@ -411,4 +418,19 @@ fn wrong_type(expected: &str, got: &Value) -> Invalid {
         Value::Object(_) => "an object",
     };
     Invalid(ProblemCode::WrongType, format!("must be {expected}, got {got}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_beyond_all_limits_counts_as_the_largest() {
+        let read = |text: &str| AtLeast::<1>::read(json!(text)).map(|number| number.0).ok();
+        assert_eq!(read("602955946583764238336"), Some(i64::MAX));
+        assert_eq!(
+            (read(" 7 "), read("0"), read("-602955946583764238336"), read("x")),
+            (Some(7), None, None, None)
+        );
+    }
 }

@@ -233,11 +233,15 @@ def filter_failure(context, failure, case, response):
 
 def is_lenient(case):
     """Whether only the body is wrong, and right once its empty texts are absent and the others are trimmed."""
-    places = [Location.PATH, Location.QUERY, Location.HEADER]
-    if not isinstance(case.body, dict) or any(is_wrong(case, place) for place in places):
+    document, operation = case.operation.schema.raw_schema, case.operation.definition.raw
+    # Unknown parameters of a query are ignored.
+    known = {parameter["name"] for parameter in operation.get("parameters", [])}
+    is_query_wrong = is_wrong(case, Location.QUERY) and known & set(case.query)
+    if not isinstance(case.body, dict) or is_query_wrong:
         return False
-    document = case.operation.schema.raw_schema
-    content = case.operation.definition.raw["requestBody"]["content"]["application/json"]
+    if is_wrong(case, Location.PATH) or is_wrong(case, Location.HEADER):
+        return False
+    content = operation["requestBody"]["content"]["application/json"]
     schema = {**content["schema"], "components": document["components"]}
     tidy = {name: trimmed(value) for name, value in case.body.items() if value != ""}
     return jsonschema_rs.Draft202012Validator(schema, validate_formats=True).is_valid(tidy)
