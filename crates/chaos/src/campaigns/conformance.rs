@@ -84,7 +84,7 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     let mut installation = Installation::furnished(options, postgres);
     let stage = &installation.stage;
     let document = format!("{}/api/v1/openapi.json", stage.launch.url);
-    let (seconds, examples) = (options.count(90, 480), options.count(5, 60));
+    let (seconds, examples) = (options.count(180, 480), options.count(5, 60));
     let options = RunOptions { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
     let report = tool.run(&options, &installation.real);
     let documented = operations(&stage.admin.get("/api/v1/openapi.json").json());

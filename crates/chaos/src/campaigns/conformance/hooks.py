@@ -103,6 +103,7 @@ OPERATIONS = {
     },
     ("DELETE", "/api/v1/organizations"): {"id": lambda: used_up("doomed_organizations", "organizations_gone")},
     ("DELETE", "/api/v1/organizations/users"): {"user_id": lambda: used_up("doomed_members", "members_gone")},
+    ("PATCH", "/api/v1/organizations/users"): {"user_id": lambda: one_of("members")},
     ("GET", "/api/v1/organizations"): {"id": lambda: one_of("organizations")},
     ("GET", "/api/v1/organizations/usage"): {"id": lambda: one_of("organizations")},
     ("GET", "/api/v1/organizations/users"): {"id": lambda: one_of("organizations")},
@@ -143,6 +144,7 @@ ALWAYS = {
     "host",
     "build_variables",
     "environment_variables",
+    "variables",
 }
 
 # The messages of rules that no schema expresses: between fields, about what there is, and about the machine.
@@ -179,7 +181,9 @@ def fill(case, location, values, careful):
             del values[name]
             continue
         make = own.get(name) or NAMES.get(name)
-        if make is not None and (careful or name in ALWAYS or chance.random() < 0.7):
+        # An id that Schemathesis took from an answer may be the caller's own: their role stays as it is.
+        is_fixed = name in ALWAYS or name in own
+        if make is not None and (careful or is_fixed or chance.random() < 0.7):
             value = make()
             if value is None:
                 del values[name]
