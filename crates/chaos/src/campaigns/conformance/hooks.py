@@ -159,6 +159,7 @@ RULES = [
     "go together",
     "is needed again when",
     "must be among your own",
+    "variables.",
 ]
 
 # What an operation can do without by the document, and not by its rules.
