@@ -20,6 +20,9 @@ fn requests_are_counted_by_route_and_not_by_path() {
     let answer = server.client().get("/metrics");
     assert_eq!(answer.status, 200);
     assert!(answer.headers["content-type"].contains("text"), "{:?}", answer.headers);
+    let plain = server.client().with_header("accept", "text/plain;version=0.0.4").get("/metrics");
+    assert_eq!(plain.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert!(plain.text.contains("# TYPE launchway_http_requests_total counter"), "{}", plain.text);
     let text = &answer.text;
     let count = |labels: &str| {
         let line = text

@@ -140,6 +140,9 @@ fn the_page_can_be_searched_and_sends_requests() {
         browser.value(shown)
     };
     assert_eq!(search("patch theme"), json!(["change_theme"]));
+    assert_eq!(search("launchway rollback"), json!(["roll_back"]));
+    let command = "document.querySelector('#roll_back pre + p + pre').textContent";
+    assert_eq!(browser.value(command), "launchway rollback <DEPLOYMENT>");
     assert_eq!(search("nothing has this name"), json!([]));
     assert!(search("").as_array().unwrap().len() > 80);
 

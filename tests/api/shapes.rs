@@ -205,6 +205,7 @@ pub(crate) const DELIVERY: &[&str] = &[
     "id",
     "event_id",
     "event",
+    "type",
     "channel",
     "status",
     "next_attempt_at",

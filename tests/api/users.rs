@@ -62,7 +62,7 @@ fn a_name_has_1_to_50_characters() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     for name in ["x", &"ü".repeat(50), "Ada \"the first\" <ada>", "艾达", "a'; DROP TABLE users; --"] {
-        let user = admin.patch("/api/v1/user/name", &json!({"name": name})).success();
+        let user = admin.patch("/api/v1/user/name", &json!({"username": name})).success();
         assert_eq!(user["username"], name);
     }
     let before = admin.get("/api/v1/user").success();
@@ -70,8 +70,8 @@ fn a_name_has_1_to_50_characters() {
         [json!(""), json!(" \t "), json!("u".repeat(51)), json!("a\nb"), json!(null), json!(1), json!([])]
     {
         let message =
-            admin.patch("/api/v1/user/name", &json!({"name": name})).failure(400, "validation_failed");
-        assert!(message.starts_with("name "), "{message}");
+            admin.patch("/api/v1/user/name", &json!({"username": name})).failure(400, "validation_failed");
+        assert!(message.starts_with("username "), "{message}");
     }
     assert_eq!(admin.get("/api/v1/user").success(), before);
 }

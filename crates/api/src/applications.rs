@@ -40,30 +40,37 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     let mut endpoints = vec![
         Endpoint::post("/api/v1/deploy/application", "create_application", create_application)
             .summary("Create and deploy an application")
+            .cli("launchway deploy")
             .requires(CREATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::get("/api/v1/deploy/application", "application", application)
             .summary("Get an application with its deployments and newest log lines")
+            .cli("launchway app show <APP>")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::put("/api/v1/deploy/application", "update_application", update_application)
             .summary("Update an application, and deploy it again unless `redeploy` is false")
+            .cli("launchway app edit <APP>")
             .about("Absent fields keep their values. 400 if nothing would change, unless `redeploy` is true.")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::delete("/api/v1/deploy/application", "delete_application", delete_application)
             .summary("Delete an application and all of its resources")
+            .cli("launchway app delete <APP>")
             .requires(DELETE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::get("/api/v1/deploy/applications", "list_applications", list_applications)
             .summary("List the applications of this organization, newest first")
+            .cli("launchway apps")
             .requires(READ),
         Endpoint::post("/api/v1/deploy/application/restart", "restart_application", restart_application)
             .summary("Restart an application")
+            .cli("launchway restart <APP>")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::post("/api/v1/deploy/application/stop", "stop_application", stop_application)
             .summary("Stop an application")
+            .cli("launchway stop <APP>")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
     ];

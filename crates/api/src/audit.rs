@@ -29,6 +29,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/api/v1/audit/logs", "audit_logs", audit_logs)
             .summary("List the audit log of this organization, newest first")
+            .cli("launchway audit")
             .requires(READ),
     ]
 }

@@ -29,15 +29,19 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .summary("Check that the first administrator exists"),
         Endpoint::post("/api/v1/auth/register", "register", register)
             .summary("Register the first administrator")
+            .cli("launchway register <URL>")
             .about("Works once. A request from another machine than that of the server needs the `setup_token` that the server printed when it started.")
             .fails(&[Code::RegistrationClosed, Code::RateLimited, Code::InvalidCredentials, Code::Conflict]),
         Endpoint::post("/api/v1/auth/login", "log_in", log_in)
             .summary("Log in")
+            .cli("launchway login <URL>")
             .fails(&[Code::InvalidCredentials, Code::TwoFactorRequired, Code::RateLimited]),
         Endpoint::post("/api/v1/auth/logout", "log_out", log_out)
-            .summary("Log out"),
+            .summary("Log out")
+            .cli("launchway logout"),
         Endpoint::post("/api/v1/auth/password/setup", "set_up_password", set_up_password)
             .summary("Set the first password")
+            .cli("launchway join <URL>")
             .about("For a user who was added to an organization, with the `setup_token` of that response.")
             .fails(&[Code::InvalidCredentials, Code::RateLimited, Code::Conflict]),
     ];

@@ -16,7 +16,7 @@ use crate::{
     client::origin,
     endpoint::{Access, Description, Part},
     error::{ApiError, Code},
-    schema::text_in,
+    schema::uuid_text,
 };
 
 /// The authenticated caller. A handler that takes one is reached by authenticated requests only.
@@ -60,7 +60,7 @@ impl Part for Caller {
             "X-Organization-Id",
             "The organization to act in; without it that of the oldest membership. An API token acts in its own",
             false,
-            text_in("uuid"),
+            uuid_text(),
         );
     }
 }

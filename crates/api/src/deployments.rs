@@ -35,10 +35,12 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/api/v1/deploy/application/redeploy", "redeploy_application", redeploy_application)
             .summary("Deploy the current source of an application")
+            .cli("launchway deploy <APP>")
             .requires(CREATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::post("/api/v1/deploy/application/rollback", "roll_back", roll_back)
             .summary("Roll back to an earlier deployment")
+            .cli("launchway rollback <DEPLOYMENT>")
             .requires(CREATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::post(
@@ -47,10 +49,12 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             cancel_deployment,
         )
         .summary("Cancel a deployment")
+        .cli("launchway cancel <DEPLOYMENT>")
         .requires(UPDATE)
         .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::get("/api/v1/deploy/application/deployments", "list_deployments", list_deployments)
             .summary("List the deployments of an application, newest first")
+            .cli("launchway deployments <APP>")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::get("/api/v1/deploy/application/deployments/{deployment_id}", "deployment", deployment)

@@ -56,6 +56,7 @@ pub(crate) struct Endpoint {
     tag: &'static str,
     summary: &'static str,
     about: &'static str,
+    cli: &'static str,
     permission: Option<Permission>,
     is_deprecated: bool,
     description: Description,
@@ -104,6 +105,7 @@ impl Endpoint {
             tag: "",
             summary: "",
             about: "",
+            cli: "",
             permission: None,
             is_deprecated: false,
             description,
@@ -118,6 +120,11 @@ impl Endpoint {
     /// Adds sentences about what the summary does not say.
     pub(crate) fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
+    }
+
+    /// Names the command of the client that does the same.
+    pub(crate) fn cli(self, cli: &'static str) -> Self {
+        Self { cli, ..self }
     }
 
     /// Declares the permission that the use case requires.
@@ -135,6 +142,12 @@ impl Endpoint {
     pub(crate) fn responds(mut self, content_type: &'static str, schema: Register) -> Self {
         self.description.content_type = content_type;
         self.description.answer(schema);
+        self
+    }
+
+    /// Declares another media type of the same response, for callers who accept only that.
+    pub(crate) fn also_responds(mut self, content_type: &'static str) -> Self {
+        self.description.other_content_type = Some(content_type);
         self
     }
 
@@ -207,6 +220,9 @@ impl Endpoint {
         }
         if let Access::Permission(permission) = self.access() {
             operation["x-permission"] = json!(permission.as_str());
+        }
+        if !self.cli.is_empty() {
+            operation["x-cli"] = json!(self.cli);
         }
         if !self.description.parameters.is_empty() {
             operation["parameters"] = json!(self.description.parameters);

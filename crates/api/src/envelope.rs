@@ -15,7 +15,7 @@ use crate::{
     endpoint::{Answer, Description},
     error::{ApiError, Code},
     fields::Problem,
-    schema::Schemas,
+    schema::{Schemas, list_of},
 };
 
 /// The result of a handler.
@@ -73,12 +73,35 @@ impl Payload for Nothing {
 impl<T: ToSchema> Payload for T {
     fn envelope(schemas: &mut Schemas) -> Value {
         let data = schemas.add_view::<T>();
-        let name = match data["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
-            Some(name) => format!("{name}Response"),
-            None => return envelope_of(data),
-        };
-        schemas.add(&name, |_| envelope_of(data))
+        match name_of(&data).map(|name| format!("{name}Response")) {
+            Some(name) => schemas.add(&name, |_| envelope_of(data)),
+            None => envelope_of(data),
+        }
     }
+}
+
+/// A payload that is a list.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct List<T>(Vec<T>);
+
+impl<T> FromIterator<T> for List<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        Self(items.into_iter().collect())
+    }
+}
+
+impl<T: ToSchema> Payload for List<T> {
+    fn envelope(schemas: &mut Schemas) -> Value {
+        let items = schemas.add_view::<T>();
+        let name = format!("{}ListResponse", name_of(&items).unwrap_or("String"));
+        schemas.add(&name, |_| envelope_of(list_of(items)))
+    }
+}
+
+/// Returns the name of the schema that a reference leads to.
+fn name_of(reference: &Value) -> Option<&str> {
+    reference["$ref"].as_str().and_then(|reference| reference.rsplit('/').next())
 }
 
 fn envelope_of(data: Value) -> Value {

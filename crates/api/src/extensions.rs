@@ -24,7 +24,7 @@ use crate::{
     body::Body,
     caller::Caller,
     endpoint::Endpoint,
-    envelope::{Envelope, Reply, success},
+    envelope::{Envelope, List, Reply, success},
     error::{ApiError, Code},
     fields::{Choice, SearchTerm},
     idempotent::{Idempotent, Stored},
@@ -41,20 +41,24 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     let mut endpoints = vec![
         Endpoint::get("/api/v1/extensions", "list_extensions", list_extensions)
             .summary("List the catalog and this organization's forks, by name")
+            .cli("launchway extensions")
             .requires(READ),
         Endpoint::get("/api/v1/extensions/categories", "extension_categories", extension_categories)
             .summary("List extension categories")
             .requires(READ),
         Endpoint::get("/api/v1/extensions/by-extension-id/{extension_id}", "extension", extension)
             .summary("Get an extension with its variables")
+            .cli("launchway extensions show <ID>")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::post("/api/v1/extensions/{extension_id}/run", "run_extension", run_extension)
             .summary("Run an extension")
+            .cli("launchway run <EXTENSION>")
             .requires(CREATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::post("/api/v1/extensions/{extension_id}/fork", "fork_extension", fork_extension)
             .summary("Fork an extension for this organization")
+            .cli("launchway extensions fork <ID>")
             .requires(CREATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::post(
@@ -63,10 +67,12 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             uninstall_extension,
         )
         .summary("Uninstall an extension from this organization")
+        .cli("launchway extensions uninstall <ID>")
         .requires(DELETE)
         .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::delete("/api/v1/extensions/{extension_id}", "delete_extension", delete_extension)
             .summary("Delete a fork of this organization and its resources")
+            .cli("launchway extensions delete <ID>")
             .requires(DELETE)
             .fails(&[Code::Conflict, Code::NotFound]),
     ];
@@ -118,7 +124,7 @@ async fn list_extensions(
     Ok(success("Extensions retrieved successfully", found.into()))
 }
 
-async fn extension_categories(api: Data<Api>, caller: Caller) -> Reply<Vec<&'static str>> {
+async fn extension_categories(api: Data<Api>, caller: Caller) -> Reply<List<&'static str>> {
     api.services.extensions.may_read(&caller)?;
     let categories = Category::ALL.iter().map(|category| category.as_str()).collect();
     Ok(success("Categories retrieved successfully", categories))

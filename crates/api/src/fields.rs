@@ -27,16 +27,15 @@ pub(crate) struct Problem {
     /// The name of the field.
     #[schema(example = "font_size")]
     field: String,
-    /// A stable code for programs.
-    #[schema(value_type = String, example = "out_of_range")]
+    #[schema(inline)]
     code: ProblemCode,
     /// A sentence for users.
     #[schema(example = "font_size must be from 8 to 32, got 99")]
     message: String,
 }
 
-/// The code of a problem of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The stable code of a problem, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProblemCode {
     /// It is missing.
@@ -170,6 +169,13 @@ impl IntoIterator for Properties {
 impl Fields {
     pub(crate) fn new(object: Map<String, Value>) -> Self {
         Self { left: object, problems: Vec::new() }
+    }
+
+    /// Accepts a field by a former name. If both are there, the former one is ignored.
+    pub(crate) fn rename(&mut self, former: &str, name: &str) {
+        if let Some(value) = self.left.remove(former) {
+            self.left.entry(name).or_insert(value);
+        }
     }
 
     /// Takes a required field.

@@ -44,13 +44,14 @@ pub(crate) trait Input: Sized {
 /// Declares a struct whose fields are taken from a request by their names.
 ///
 /// An `Option` is an optional field, any other type that is a [`Field`](crate::fields::Field) a required one.
-/// `name as "wire": Type` is a field with another name in the request. A type that implements
+/// `name as "wire": Type` is a field with another name in the request, and `name as "wire" | "alias": Type` one
+/// that is also accepted by a former name. A type that implements
 /// [`Take`](crate::fields::Take) itself, such as another input, stands for several fields.
 macro_rules! input {
     (
         $(#[doc = $about:literal])*
         $vis:vis struct $name:ident {
-            $($(#[doc = $doc:literal])* $field_vis:vis $field:ident $(as $wire:literal)? : $type:ty),* $(,)?
+            $($(#[doc = $doc:literal])* $field_vis:vis $field:ident $(as $wire:literal $(| $alias:literal)?)? : $type:ty),* $(,)?
         }
     ) => {
         $(#[doc = $about])*
@@ -63,6 +64,7 @@ macro_rules! input {
             const ABOUT: &'static str = concat!($($about),*);
 
             fn take(fields: &mut $crate::fields::Fields) -> Result<Self, $crate::fields::Refused> {
+                $($($(fields.rename($alias, $wire);)?)?)*
                 $(let $field = <$type as $crate::fields::Take>::take(
                     fields,
                     $crate::input::wire_name!($field $($wire)?),
@@ -75,7 +77,8 @@ macro_rules! input {
                     properties,
                     $crate::input::wire_name!($field $($wire)?),
                     concat!($($doc),*),
-                );)*
+                );
+                $($(properties.also($alias);)?)?)*
             }
         }
 

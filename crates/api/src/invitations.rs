@@ -16,7 +16,7 @@ use crate::{
     body::Body,
     caller::{Caller, SessionCaller},
     endpoint::Endpoint,
-    envelope::{Nothing, Reply, success},
+    envelope::{List, Nothing, Reply, success},
     error::Code,
     input::{NoFields, input},
     organizations::{MembershipView, OrganizationView},
@@ -35,13 +35,16 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .requires(UPDATE),
         Endpoint::get("/api/v1/user/invitations", "list_own_invitations", list_own_invitations)
             .summary("List invitations of the caller")
+            .cli("launchway invitations list")
             .about("Those that can still be accepted, newest first."),
         Endpoint::post("/api/v1/user/invitations/{id}/accept", "accept_invitation", accept_invitation)
             .summary("Accept invitation")
+            .cli("launchway invitations accept <INVITATION>")
             .about("The caller is a member of the organization from then on.")
             .fails(&[Code::InvalidCredentials, Code::NotFound, Code::Conflict, Code::RateLimited]),
         Endpoint::post("/api/v1/user/invitations/{id}/decline", "decline_invitation", decline_invitation)
             .summary("Decline invitation")
+            .cli("launchway invitations decline <INVITATION>")
             .fails(&[Code::NotFound, Code::Conflict]),
     ]
 }
@@ -99,12 +102,12 @@ impl From<&InvitationDetail> for InvitationView {
     }
 }
 
-async fn list_invitations(api: Data<Api>, caller: Caller) -> Reply<Vec<InvitationView>> {
+async fn list_invitations(api: Data<Api>, caller: Caller) -> Reply<List<InvitationView>> {
     let found = api.services.organizations.invitations(&caller).await?;
     Ok(success("Invitations retrieved successfully", found.iter().map(InvitationView::from).collect()))
 }
 
-async fn list_own_invitations(api: Data<Api>, caller: Caller) -> Reply<Vec<InvitationView>> {
+async fn list_own_invitations(api: Data<Api>, caller: Caller) -> Reply<List<InvitationView>> {
     let found = api.services.organizations.invitations_of(&caller).await?;
     Ok(success("Invitations retrieved successfully", found.iter().map(InvitationView::from).collect()))
 }

@@ -25,7 +25,7 @@ use crate::{
     input::input,
     pages::Paged,
     query::{Path, Query},
-    schema::{Schemas, text_in},
+    schema::{Schemas, uuid_text},
 };
 
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
@@ -34,15 +34,18 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/api/v1/deploy/application/logs/{application_id}", "application_logs", application_logs)
             .summary("Get the log of an application, newest first, or oldest first with `after`")
+            .cli("launchway logs <APP>")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::get("/api/v1/deploy/application/deployments/{deployment_id}/logs", "deployment_logs", deployment_logs)
             .summary("Get the log of a deployment, newest first, or oldest first with `after`")
+            .cli("launchway logs --deployment <DEPLOYMENT>")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::get("/api/v1/deploy/application/deployments/{deployment_id}/logs/stream", "stream_deployment_logs", stream_deployment_logs)
             .summary("Follow the log of a deployment as server-sent events")
-            .header("Last-Event-ID", "Id of the last line that was received", text_in("uuid"))
+            .cli("launchway logs <APP> --follow")
+            .header("Last-Event-ID", "Id of the last line that was received", uuid_text())
             .responds("text/event-stream", Schemas::add_view::<LogEvent>)
             .about("Each event is a line with its id; `Last-Event-ID` continues after it. When the deployment has finished and is not live, an event `end` follows and the stream closes.")
             .requires(READ)

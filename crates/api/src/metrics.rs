@@ -1,10 +1,10 @@
 //! Metrics in the format of Prometheus.
 
-use std::{sync::Mutex, time::Duration};
+use std::{collections::BTreeSet, fmt::Write as _, sync::Mutex, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::header::{CACHE_CONTROL, CONTENT_TYPE},
+    http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE},
     web::Data,
 };
 use launchway_application::Error;
@@ -22,10 +22,15 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/metrics", "metrics", metrics)
             .summary("Get the metrics in the format of Prometheus")
-            .responds("application/openmetrics-text", |_| json!({"type": "string"}))
-            .about("For callers on the server's own machine, for a session of an administrator of the installation, and for an API token of theirs with the permission `metrics:read`."),
+            .responds(OPEN_METRICS, |_| json!({"type": "string"}))
+            .also_responds(PLAIN)
+            .about("As OpenMetrics, or as plain text of Prometheus if `Accept` names only `text/plain`. For callers on the server's own machine, for a session of an administrator of the installation, and for an API token of theirs with the permission `metrics:read`."),
     ]
 }
+
+/// The media types of the metrics.
+const OPEN_METRICS: &str = "application/openmetrics-text";
+const PLAIN: &str = "text/plain";
 
 /// The metrics of the server.
 pub struct Metrics {
@@ -93,8 +98,49 @@ async fn metrics(
     if !is_local(&request) {
         caller?.require_metrics().map_err(Error::from)?;
     }
+    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let text = api.metrics.text()?;
+    let (content_type, text) = match accept.contains(PLAIN) && !accept.contains(OPEN_METRICS) {
+        true => (format!("{PLAIN}; version=0.0.4; charset=utf-8"), in_plain_text(&text)),
+        false => (format!("{OPEN_METRICS}; version=1.0.0; charset=utf-8"), text),
+    };
     Ok(HttpResponse::Ok()
-        .insert_header((CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+        .insert_header((CONTENT_TYPE, content_type))
         .insert_header((CACHE_CONTROL, "no-store"))
-        .body(api.metrics.text()?))
+        .body(text))
+}
+
+/// Returns OpenMetrics in the older format of Prometheus, in which the name of a counter is that of its samples.
+fn in_plain_text(open_metrics: &str) -> String {
+    let counters: BTreeSet<_> = open_metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut text = String::new();
+    for line in open_metrics.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("EOF" | "UNIT"), ..) => continue,
+            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(name) => {
+                let _ = writeln!(text, "# {kind} {name}_total {rest}");
+            }
+            _ => {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_named_like_their_samples_in_plain_text() {
+        let open =
+            "# HELP a Bytes.\n# TYPE a counter\n# UNIT a bytes\na_total 1\n# TYPE b gauge\nb 2\n# EOF\n";
+        let plain = "# HELP a_total Bytes.\n# TYPE a_total counter\na_total 1\n# TYPE b gauge\nb 2\n";
+        assert_eq!(in_plain_text(open), plain);
+    }
 }

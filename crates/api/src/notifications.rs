@@ -43,6 +43,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::get("/api/v1/notification/webhook/{type}", "webhook", webhook)
             .summary("Get a webhook channel")
+            .cli("launchway notifications list")
             .about("The URL is shown in full only to callers who may change it.")
             .requires(READ)
             .fails(&[Code::NotFound]),
@@ -57,6 +58,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .fails(&[Code::NotFound, Code::Conflict]),
         Endpoint::get("/api/v1/notification/smtp", "smtp", smtp)
             .summary("Get the mail server of this organization")
+            .cli("launchway notifications list")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::post("/api/v1/notification/smtp", "create_smtp", create_smtp)
@@ -73,14 +75,17 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         delete_smtp_at("/api/v1/api/v1/notification/smtp", "delete_smtp_by_doubled_prefix").deprecated(),
         Endpoint::post("/api/v1/notification/test", "try_channel", try_channel)
             .summary("Send a test message")
+            .cli("launchway notifications test <CHANNEL>")
             .about("Works with a disabled channel too. It is not retried.")
             .requires(UPDATE)
             .fails(&[Code::NotFound, Code::Conflict, Code::RateLimited]),
         Endpoint::get("/api/v1/notification/deliveries", "list_deliveries", list_deliveries)
             .summary("List the deliveries of this organization, newest first")
+            .cli("launchway notifications deliveries")
             .requires(READ),
         Endpoint::post("/api/v1/notification/deliveries/{delivery_id}/replay", "replay_delivery", replay_delivery)
             .summary("Retry a dead delivery")
+            .cli("launchway notifications replay <DELIVERY>")
             .requires(UPDATE)
             .fails(&[Code::NotFound, Code::Conflict]),
     ]
@@ -110,10 +115,10 @@ input! {
 
 input! {
     struct ListDeliveries {
-        /// Only those in this state
-        state: Option<DeliveryState>,
-        /// Only those of this channel
-        channel: Option<ChannelKind>,
+        /// Only those with this status; formerly `state`
+        state as "status" | "state": Option<DeliveryState>,
+        /// Only those of this type of channel; formerly `channel`
+        channel as "type" | "channel": Option<ChannelKind>,
         page: Paged<20, 100>,
     }
 }

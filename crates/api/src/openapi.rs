@@ -25,6 +25,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/api/v1/openapi.json", "openapi_document", openapi_document)
             .summary("Get the OpenAPI 3.1 document")
+            .cli("launchway openapi")
             .responds("application/json", |_| json!({"type": "object"})),
     ]
 }

@@ -20,7 +20,7 @@ use crate::{
     body::Body,
     caller::Caller,
     endpoint::Endpoint,
-    envelope::{Envelope, Nothing, Reply, success},
+    envelope::{Envelope, List, Nothing, Reply, success},
     error::{ApiError, Code},
     idempotent::{Idempotent, Stored},
     input::NoFields,
@@ -36,52 +36,63 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/api/v1/organizations", "organization", organization)
             .summary("Get an organization with its users: this one, or that of `id`")
+            .cli("launchway org show")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::post("/api/v1/organizations", "create_organization", create_organization)
             .summary("Create an organization, with the caller as its admin")
+            .cli("launchway org create <NAME>")
             .requires(CREATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::put("/api/v1/organizations", "update_organization", update_organization)
             .summary("Update this organization")
+            .cli("launchway org rename <NAME>")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::delete("/api/v1/organizations", "delete_organization", delete_organization)
             .summary("Delete an organization")
+            .cli("launchway org delete <NAME>")
             .about("Its API tokens become invalid. 409 while it has applications, or objects that extensions created.")
             .requires(DELETE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::get("/api/v1/organizations/deploy-key", "deploy_key", deploy_key)
             .summary("Get the public deploy key of this organization")
+            .cli("launchway deploy-key")
             .about("Add it to private repositories. Created on first use.")
             .requires(READ)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::post("/api/v1/organizations/deploy-key", "rotate_deploy_key", rotate_deploy_key)
             .summary("Rotate the deploy key of this organization")
+            .cli("launchway deploy-key --rotate")
             .about("Repositories that have only the old one reject Launchway from then on.")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::get("/api/v1/organizations/usage", "organization_usage", organization_usage)
             .summary("Get usage and limit of each quota of an organization")
+            .cli("launchway org usage")
             .about("A limit of 0 means no limit. `log_streams` and `user_log_streams` are those of the responding server, the latter your own.")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::get("/api/v1/organizations/users", "organization_users", organization_users)
             .summary("List the members of an organization")
+            .cli("launchway members list")
             .about("The organization is that of `id` in the body, else in the query, else this one.")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::post("/api/v1/organizations/users", "add_organization_user", add_organization_user)
             .summary("Add a member to this organization, or invite them")
+            .cli("launchway members add --role <ROLE> <EMAIL>")
             .about("A user without an account gets one, and sets the first password with `setup_token`, once, within 24 hours. A user with an account is invited and has no role before they accept; while their e-mail address is not verified, they need `setup_token` for that, within 7 days.")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound, Code::RateLimited]),
         Endpoint::patch("/api/v1/organizations/users", "change_organization_user", change_organization_user)
             .summary("Change a member's role")
+            .cli("launchway members role <WHO> <ROLE>")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::delete("/api/v1/organizations/users", "remove_organization_user", remove_organization_user)
             .summary("Remove a member from this organization, withdraw an invitation, or leave")
+            .cli("launchway members remove <WHO>")
             .about("Requires the permission `organization:update`, except to leave, which every member may with a session.")
             .fails(&[Code::Conflict, Code::NotFound]),
     ]
@@ -162,7 +173,7 @@ async fn organization_users(
     caller: Caller,
     query: Query<AnOrganization>,
     body: Body<AnOrganization>,
-) -> Reply<Vec<MembershipView>> {
+) -> Reply<List<MembershipView>> {
     let in_query = query.read()?.id;
     let id = body.read().await?.id.or(in_query);
     let detail = api.services.organizations.detail(&caller, id).await?;

@@ -30,7 +30,7 @@ impl Schemas {
             self.add(&name, |_| in_json(&part));
         }
         let schema = in_json(&T::schema());
-        if schema["type"] == "object" && schema["properties"].is_object() {
+        if schema["allOf"].is_array() || schema["type"] == "object" && schema["properties"].is_object() {
             self.add(&T::name(), |_| schema)
         } else {
             schema
@@ -61,6 +61,26 @@ pub(crate) fn text_of(min: usize, max: usize, example: &str) -> Value {
     schema
 }
 
+/// The characters that no name has, as in `launchway_domain::value::is_invisible`.
+const INVISIBLE: &str = r"\u0000-\u001f\u007f-\u009f\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff";
+
+/// Returns the schema of a line of `min` to `max` visible characters.
+pub(crate) fn line_of(min: usize, max: usize, example: &str) -> Value {
+    let mut schema = text_of(min, max, example);
+    schema["pattern"] = json!(match min {
+        0 => format!("^[^{INVISIBLE}]*$"),
+        _ => format!(r"^[^{INVISIBLE}]*[^\s{INVISIBLE}][^{INVISIBLE}]*$"),
+    });
+    schema
+}
+
+/// Returns the schema of a text of at most `max` characters that matches `pattern`.
+pub(crate) fn short_text_like(pattern: &str, max: usize, example: &str) -> Value {
+    let mut schema = text_like(pattern, example);
+    schema["maxLength"] = json!(max);
+    schema
+}
+
 /// Returns the schema of a text that matches `pattern`.
 pub(crate) fn text_like(pattern: &str, example: &str) -> Value {
     json!({"type": "string", "pattern": pattern, "examples": [example]})
@@ -69,6 +89,14 @@ pub(crate) fn text_like(pattern: &str, example: &str) -> Value {
 /// Returns the schema of a text in a format, such as `uuid`.
 pub(crate) fn text_in(format: &str) -> Value {
     json!({"type": "string", "format": format})
+}
+
+/// Returns the schema of an id in a header. It is no format `uuid`: generated clients would send an object.
+pub(crate) fn uuid_text() -> Value {
+    text_like(
+        "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+        "01980000-0000-7000-8000-0000000000ff",
+    )
 }
 
 /// Returns the schema of one of several names.

@@ -14,21 +14,23 @@ use crate::{
     body::Body,
     caller::{Caller, SessionCaller},
     endpoint::Endpoint,
-    envelope::{Nothing, Reply, success},
+    envelope::{List, Nothing, Reply, success},
     error::Code,
     organizations::MembershipView,
 };
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
-        Endpoint::get("/api/v1/user", "user", user).summary("Get the caller"),
+        Endpoint::get("/api/v1/user", "user", user).summary("Get the caller").cli("launchway whoami"),
         Endpoint::patch("/api/v1/user/name", "rename", rename).summary("Change the caller's name"),
         Endpoint::patch("/api/v1/user/password", "change_password", change_password)
             .summary("Change the caller's password")
+            .cli("launchway password")
             .about("Ends the caller's other sessions.")
             .fails(&[Code::InvalidCredentials, Code::RateLimited, Code::Conflict]),
         Endpoint::get("/api/v1/user/organizations", "user_organizations", user_organizations)
-            .summary("List the caller's memberships"),
+            .summary("List the caller's memberships")
+            .cli("launchway org list"),
         Endpoint::get("/api/v1/user/settings", "settings", settings).summary("Get the caller's settings"),
         Endpoint::patch("/api/v1/user/settings/auto-update", "change_auto_update", change_auto_update)
             .summary("Enable or disable automatic updates"),
@@ -47,7 +49,7 @@ async fn user(caller: Caller) -> Reply<UserView> {
 
 async fn rename(api: Data<Api>, caller: Caller, body: Body<Rename>) -> Reply<UserView> {
     let request = body.read().await?;
-    let profile = api.services.users.rename(&caller, request.name).await?;
+    let profile = api.services.users.rename(&caller, request.username).await?;
     Ok(success("Username updated successfully", UserView::with_memberships(&profile)))
 }
 
@@ -62,7 +64,7 @@ async fn change_password(
     Ok(success("Password updated successfully", Nothing))
 }
 
-async fn user_organizations(caller: Caller) -> Reply<Vec<MembershipView>> {
+async fn user_organizations(caller: Caller) -> Reply<List<MembershipView>> {
     let memberships = caller
         .profile()
         .memberships

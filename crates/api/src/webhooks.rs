@@ -34,6 +34,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         receive_at("/api/v1/api/v1/webhook", "receive_by_doubled_prefix").deprecated(),
         Endpoint::get("/api/v1/deploy/application/webhook-secret", "webhook_secret", webhook_secret)
             .summary("Get the webhook secret of an application's repository")
+            .cli("launchway webhook-secret <APP>")
             .about("One for each repository of an organization, created when it is first read.")
             .requires(UPDATE)
             .fails(&[Code::NotFound, Code::Conflict]),
@@ -43,6 +44,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             rotate_webhook_secret,
         )
         .summary("Rotate the webhook secret of an application's repository")
+        .cli("launchway webhook-secret <APP> --rotate")
         .about("The old one stays valid for 24 hours.")
         .requires(UPDATE)
         .fails(&[Code::NotFound, Code::Conflict]),

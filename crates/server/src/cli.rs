@@ -215,3 +215,25 @@ pub(crate) fn print(text: &str) -> Result<(), Box<dyn Error>> {
         written => Ok(written?),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_api_reference_exists() {
+        let document = launchway_api::document();
+        let items = document["paths"].as_object().unwrap().values();
+        let operations = items.flat_map(|item| item.as_object().unwrap().values());
+        let commands: Vec<_> = operations.filter_map(|operation| operation["x-cli"].as_str()).collect();
+        assert!(commands.len() > 50, "{commands:?}");
+        for command in commands {
+            let words = command.split(' ').map(|word| if word == "<ROLE>" { "viewer" } else { word });
+            let words = words.map(|word| if word == "<CHANNEL>" { "smtp" } else { word });
+            let parsed = Arguments::try_parse_from(words);
+            assert!(parsed.is_ok_and(|arguments| arguments.verb.is_some()), "{command}");
+        }
+    }
+}

@@ -178,7 +178,14 @@ fn what_waits_for_a_channel_ends_with_it(start: Start) {
     house.admin.put(WEBHOOK, &json!({"type": "generic", "is_active": false})).success();
     house.admin.delete(&format!("{WEBHOOK}/slack")).success();
     settled(&house.admin, "dead", 2);
-    let reason = |channel: &str| text(&deliveries(&house.admin, &format!("&channel={channel}"))[0]["reason"]);
+    for former in ["channel", "state"] {
+        let name = if former == "state" { "status" } else { "type" };
+        let value = if former == "state" { "dead" } else { "generic" };
+        let found = deliveries(&house.admin, &format!("&{name}={value}"));
+        assert_eq!(found, deliveries(&house.admin, &format!("&{former}={value}")));
+        assert!(found.iter().all(|one| one[name] == value));
+    }
+    let reason = |channel: &str| text(&deliveries(&house.admin, &format!("&type={channel}"))[0]["reason"]);
     assert_eq!(reason("generic"), "the channel was switched off");
     assert_eq!(reason("slack"), "the channel was removed");
     // A channel that is enabled again gets only later events.
@@ -258,7 +265,7 @@ fn what_became_of_messages_is_listed(start: Start) {
     );
     for role in ["member", "viewer"] {
         let person = join(&house.server, &house.admin, &format!("{role}@example.com"), role).log_in();
-        let list = person.get(&format!("{DELIVERIES}?state=dead"));
+        let list = person.get(&format!("{DELIVERIES}?status=dead"));
         assert_eq!(list.success()["deliveries"].as_array().unwrap().len(), 2, "{role}");
         assert!(!list.text.contains("inner secret"), "{role} sees {}", list.text);
         assert!(list.text.contains("failed: only admins can see the reason"));

@@ -248,7 +248,7 @@ fn mail_logins_are_encrypted_and_the_password_is_not_shown() {
     admin.post(SMTP, &wish).success();
     let tried = admin.post(TEST, &json!({"channel": "smtp"}));
     assert_eq!(tried.message(), "Test message delivered", "{}", tried.text);
-    assert_eq!(names(&tried.success()), ["channel", "delivered", "error", "status"]);
+    assert_eq!(names(&tried.success()), ["channel", "delivered", "error", "status", "type"]);
     let taken = mail.wait_for(1);
     assert!(taken[0].encrypted && taken[0].login == "launchway");
     assert_eq!(taken[0].to, [ADMIN_EMAIL]);

@@ -10,13 +10,16 @@ from_both_databases!(each_channel_can_be_tried);
 fn each_channel_can_be_tried(start: Start) {
     let house = House::with(start, TestReceiver::taking(), &[("LAUNCHWAY_NOTIFICATION_TIMEOUT", "3s")]);
     for kind in ["slack", "discord", "generic"] {
-        house.admin.post(TEST, &json!({"channel": kind})).failure(404, "not_found");
+        house.admin.post(TEST, &json!({"type": kind})).failure(404, "not_found");
         house.tell(kind);
-        let tried = house.admin.post(TEST, &json!({"channel": kind}));
+        let tried = house.admin.post(TEST, &json!({"type": kind}));
         assert_eq!(tried.message(), "Test message delivered");
-        let expected = json!({"channel": kind, "delivered": true, "status": 204, "error": ""});
+        let expected = json!({"type": kind, "channel": kind, "delivered": true, "status": 204, "error": ""});
         assert_eq!(tried.success(), expected);
     }
+    // The former name works too, and the new one counts if both are sent.
+    house.admin.post(TEST, &json!({"channel": "smtp"})).failure(404, "not_found");
+    house.admin.post(TEST, &json!({"type": "smtp", "channel": "slack"})).failure(404, "not_found");
     let bodies: Vec<Value> = house.postbox.wait_for(3).iter().map(body).collect();
     assert_eq!(names(&bodies[0]), ["text"]);
     assert_eq!(names(&bodies[1]), ["allowed_mentions", "content"]);
@@ -26,7 +29,7 @@ fn each_channel_can_be_tried(start: Start) {
     let tried = house.admin.post(TEST, &json!({"channel": "slack"}));
     assert_eq!(tried.message(), "Test message not delivered");
     let expected = json!({
-        "channel": "slack", "delivered": false, "status": 500, "error": "the receiver answered 500: broken",
+        "type": "slack", "channel": "slack", "delivered": false, "status": 500, "error": "the receiver answered 500: broken",
     });
     assert_eq!(tried.success(), expected);
     house.postbox.answer_by(|_, _| Reply::Silence);
@@ -48,7 +51,7 @@ fn each_channel_can_be_tried(start: Start) {
 
     house.admin.post(TEST, &json!({"channel": "smtp"})).failure(404, "not_found");
     house.admin.post(TEST, &json!({"channel": "teams"})).failure(400, "validation_failed");
-    assert_eq!(house.admin.post(TEST, &json!({})).failure(400, "validation_failed"), "channel is required");
+    assert_eq!(house.admin.post(TEST, &json!({})).failure(400, "validation_failed"), "type is required");
     // None of these is a delivery.
     assert_eq!(deliveries(&house.admin, ""), Vec::<Value>::new());
 }

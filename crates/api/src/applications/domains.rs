@@ -28,10 +28,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/api/v1/deploy/application/domains", "add_domain", add_domain)
             .summary("Add a domain to an application")
+            .cli("launchway domains add <APP> <DOMAIN>")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::delete("/api/v1/deploy/application/domains", "remove_domain", remove_domain)
             .summary("Remove a domain from an application")
+            .cli("launchway domains remove <APP> <DOMAIN>")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::get("/api/v1/proxy/ask", "ask", ask)

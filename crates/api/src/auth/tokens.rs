@@ -12,7 +12,7 @@ use crate::{
     body::Body,
     caller::SessionCaller,
     endpoint::Endpoint,
-    envelope::{Nothing, Reply, success},
+    envelope::{List, Nothing, Reply, success},
     error::Code,
     input::{NoFields, input},
     query::Path,
@@ -21,13 +21,16 @@ use crate::{
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/api/v1/auth/tokens", "list_tokens", list_tokens)
-            .summary("List the caller's API tokens in this organization"),
+            .summary("List the caller's API tokens in this organization")
+            .cli("launchway tokens list"),
         Endpoint::post("/api/v1/auth/tokens", "issue_token", issue_token)
             .summary("Create an API token")
+            .cli("launchway tokens create <NAME>")
             .about("It works in this organization only.")
             .fails(&[Code::Conflict]),
         Endpoint::delete("/api/v1/auth/tokens/{id}", "revoke_token", revoke_token)
             .summary("Revoke an API token")
+            .cli("launchway tokens revoke <TOKEN>")
             .fails(&[Code::NotFound]),
     ]
 }
@@ -39,7 +42,7 @@ input! {
     }
 }
 
-async fn list_tokens(api: Data<Api>, caller: SessionCaller) -> Reply<Vec<ApiTokenView>> {
+async fn list_tokens(api: Data<Api>, caller: SessionCaller) -> Reply<List<ApiTokenView>> {
     let tokens = api.services.api_tokens.list(&caller).await?;
     Ok(success("Tokens retrieved successfully", tokens.into_iter().map(Into::into).collect()))
 }

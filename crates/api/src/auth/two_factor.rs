@@ -20,14 +20,17 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/api/v1/auth/two-factor/setup", "set_up_two_factor", set_up_two_factor)
             .summary("Begin the setup of two-factor login")
+            .cli("launchway two-factor setup")
             .about("Logins need no code until it is enabled.")
             .fails(&[Code::Conflict]),
         Endpoint::post("/api/v1/auth/two-factor/enable", "enable_two_factor", enable_two_factor)
             .summary("Enable two-factor login")
+            .cli("launchway two-factor enable")
             .about("Takes a TOTP code of the new authenticator, and returns recovery codes.")
             .fails(&[Code::InvalidCredentials, Code::Conflict, Code::RateLimited]),
         Endpoint::post("/api/v1/auth/two-factor/disable", "disable_two_factor", disable_two_factor)
             .summary("Disable two-factor login")
+            .cli("launchway two-factor disable")
             .fails(&[Code::InvalidCredentials, Code::Conflict, Code::RateLimited]),
     ]
 }

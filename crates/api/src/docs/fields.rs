@@ -10,6 +10,8 @@ use super::{escaped, members, prose, resolved};
 const RELATIONS: usize = 2;
 /// The depth at which examples end.
 const DEEPEST: usize = 4;
+/// The length up to which the value of a rule is shown.
+const LONGEST_SHOWN: usize = 60;
 
 /// Writes a table of the fields of `schema`, if it has any; required ones come first.
 pub(super) fn table(html: &mut String, document: &Value, schema: &Value) {
@@ -108,10 +110,13 @@ pub(super) fn limits(field: &Value) -> String {
         ("maxItems", "Items: at most"),
         ("pattern", "Of the form"),
     ];
-    let rules = rules.into_iter().filter(|(key, _)| !field[*key].is_null()).map(|(key, words)| {
-        let value = field[key].as_str().map_or_else(|| field[key].to_string(), str::to_owned);
-        format!(" {words} <code>{}</code>.", escaped(&value))
-    });
+    let value = |key: &str| field[key].as_str().map_or_else(|| field[key].to_string(), str::to_owned);
+    // A long pattern explains nothing to people: the error message states the rule.
+    let is_shown = |key: &str| !field[key].is_null() && value(key).len() <= LONGEST_SHOWN;
+    let rules = rules
+        .into_iter()
+        .filter(|(key, _)| is_shown(key))
+        .map(|(key, words)| format!(" {words} <code>{}</code>.", escaped(&value(key))));
     one_of + &rules.collect::<String>()
 }
 

@@ -20,7 +20,8 @@ pub(super) fn link(html: &mut String, method: &str, operation: &Value) {
 /// Writes the article.
 pub(super) fn article(html: &mut String, document: &Value, path: &str, method: &str, operation: &Value) {
     let (id, summary) = (text(&operation["operationId"]), text(&operation["summary"]));
-    let words = escaped(&format!("{method} {path} {id} {summary}").to_lowercase());
+    let command = operation["x-cli"].as_str().unwrap_or_default();
+    let words = escaped(&format!("{method} {path} {id} {summary} {command}").to_lowercase());
     let class = if operation["deprecated"] == true { " class=\"deprecated\"" } else { "" };
     let _ = write!(
         html,
@@ -49,6 +50,9 @@ pub(super) fn article(html: &mut String, document: &Value, path: &str, method: &
         "<h4>Example</h4><pre><code>{}</code></pre>",
         escaped(&curl(path, method, operation, has_body.then_some(&example)))
     );
+    if !command.is_empty() {
+        let _ = write!(html, "<p>With the client:</p><pre><code>{}</code></pre>", escaped(command));
+    }
     answer(html, document, operation);
     failures(html, operation);
     form(html, path, method, operation, has_body.then_some(&example));

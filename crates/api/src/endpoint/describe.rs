@@ -32,6 +32,7 @@ pub(crate) struct Description {
     /// The names of the parameters that are read.
     pub(crate) query_names: Vec<String>,
     pub(super) content_type: &'static str,
+    pub(super) other_content_type: Option<&'static str>,
     body: Option<(Register, bool)>,
     answer: Option<Register>,
 }
@@ -44,6 +45,7 @@ impl Default for Description {
             errors: BTreeSet::new(),
             query_names: Vec::new(),
             content_type: "application/json",
+            other_content_type: None,
             body: None,
             answer: None,
         }
@@ -74,6 +76,9 @@ impl Description {
         if !about.is_empty() {
             parameter["description"] = json!(about);
         }
+        if place == "query" && !is_required {
+            parameter["allowEmptyValue"] = json!(true);
+        }
         self.parameters.push(parameter);
     }
 
@@ -94,7 +99,10 @@ impl Description {
 
     pub(super) fn responses(&self, schemas: &mut Schemas) -> Value {
         let success = match self.answer {
-            Some(schema) => json!({self.content_type: {"schema": schema(schemas)}}),
+            Some(schema) => {
+                let types = [Some(self.content_type), self.other_content_type].into_iter().flatten();
+                types.map(|name| (name.to_owned(), json!({"schema": schema(schemas)}))).collect()
+            }
             None => json!({}),
         };
         let mut responses = Map::new();

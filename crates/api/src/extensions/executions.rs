@@ -33,6 +33,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             extension_executions,
         )
         .summary("List the runs of an extension by this organization, newest first")
+        .cli("launchway extensions executions <ID>")
         .requires(READ)
         .fails(&[Code::NotFound]),
         Endpoint::get("/api/v1/extensions/execution/{execution_id}", "execution", execution)
@@ -41,6 +42,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .fails(&[Code::NotFound]),
         Endpoint::get("/api/v1/extensions/execution/{execution_id}/logs", "execution_logs", execution_logs)
             .summary("Get the log of a run, oldest first, 1,000 lines at most")
+            .cli("launchway extensions follow <EXECUTION>")
             .requires(READ)
             .fails(&[Code::NotFound]),
         Endpoint::post(
@@ -49,6 +51,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             cancel_execution,
         )
         .summary("Cancel a run and roll it back")
+        .cli("launchway extensions cancel <EXECUTION>")
         .requires(UPDATE)
         .fails(&[Code::Conflict, Code::NotFound]),
     ]

@@ -1,6 +1,9 @@
 //! The values that fields have: how each is read, and its schema.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    num::{IntErrorKind, ParseIntError},
+};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use launchway_domain::{
@@ -29,7 +32,7 @@ use launchway_domain::{
 use serde_json::{Value, json};
 
 use super::{Field, Invalid, ProblemCode, UNKNOWN_SHOWN, shown};
-use crate::schema::{list_of, one_of, text, text_in, text_like, text_of, whole_number};
+use crate::schema::{line_of, list_of, one_of, short_text_like, text_in, text_like, text_of, whole_number};
 
 impl From<InvalidValue> for Invalid {
     fn from(refused: InvalidValue) -> Self {
@@ -116,31 +119,38 @@ macro_rules! texts {
 }
 
 texts!(
-    ApiTokenName => text_of(1, 50, "ci"),
-    ApplicationName => text_of(1, 63, "shop"),
-    BasePath => text("/"),
-    Branch => text_of(1, 255, "main"),
-    Description => text_of(0, 100, "The web shop"),
-    DockerfilePath => text("Dockerfile"),
+    ApiTokenName => line_of(1, 50, "ci"),
+    ApplicationName => text_like("^[A-Za-z0-9][A-Za-z0-9 _-]{0,62}$", "shop"),
+    BasePath => short_text_like(INSIDE, 1024, "/"),
+    Branch => short_text_like(
+        r"^(?![-./])(?!.*(?:\.\.|@\{|/\.|//|\.lock(?:/|$)|[/.]$))(?!(?:@|HEAD)$)[^\u0000-\u0020\u007f-\u009f~^:?*\[\\]+$",
+        255,
+        "main",
+    ),
+    Description => line_of(0, 100, "The web shop"),
+    DockerfilePath => short_text_like(&INSIDE.replacen('^', "^(?=.*[^/.])", 1), 1024, "Dockerfile"),
     EmailAddress => json!({"type": "string", "format": "email", "maxLength": 254, "examples": ["ada@example.com"]}),
-    Environment => text("production"),
+    Environment => short_text_like("^[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*$", 50, "production"),
     FontFamily => text_like("^[A-Za-z0-9 _-]{1,50}$", "Inter"),
-    HealthCheckPath => text_like("^/", "/health"),
+    HealthCheckPath => short_text_like("^/[!-\"$-~]*$", 1024, "/health"),
     Hostname => text_of(1, 253, "shop.example.com"),
-    Language => text("pt-BR"),
+    Language => short_text_like("^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*$", 35, "pt-BR"),
     MailHost => text_of(1, 253, "smtp.example.com"),
-    MailUsername => text_of(1, 255, "launchway"),
-    OrganizationName => text_of(1, 50, "Ada's Team"),
+    MailUsername => line_of(1, 255, "launchway"),
+    OrganizationName => line_of(1, 50, "Ada's Team"),
     Password => json!({"type": "string", "format": "password", "minLength": 8, "maxLength": 256}),
-    RunCommand => text("./migrate"),
-    SenderName => text_of(0, 100, "Launchway"),
+    RunCommand => text_of(1, RunCommand::LONGEST, "./migrate"),
+    SenderName => line_of(0, 100, "Launchway"),
     Theme => text_like("^[A-Za-z0-9_-]{1,20}$", "dark"),
-    Username => text_of(1, 50, "ada"),
+    Username => line_of(1, 50, "ada"),
     WebhookUrl => json!({
         "type": "string", "format": "uri", "maxLength": 2048,
         "examples": ["https://hooks.example.com/services/T0/B0/x"],
     }),
 );
+
+/// A path inside of a repository: no `..`, no backslash, no control character.
+const INSIDE: &str = r"^(?!.*(?:^|/)\.\.(?:/|$))(?!.*(?:\s/|/\s))[^\\\u0000-\u001f\u007f-\u009f]*$";
 
 impl Field for bool {
     fn read(value: Value) -> Result<Self, Invalid> {
@@ -270,7 +280,7 @@ impl Field for Labels {
     }
 
     fn schema() -> Value {
-        list_of(String::schema())
+        json!({"type": "array", "items": line_of(1, 63, "team=web"), "maxItems": Self::MOST})
     }
 }
 
@@ -282,7 +292,7 @@ impl Field for Recipients {
     }
 
     fn schema() -> Value {
-        json!({"type": "array", "items": EmailAddress::schema(), "maxItems": 50})
+        json!({"type": "array", "items": EmailAddress::schema(), "maxItems": Self::MOST})
     }
 }
 
@@ -298,7 +308,12 @@ impl Field for Variables {
     }
 
     fn schema() -> Value {
-        json!({"type": ["object", "string"], "additionalProperties": {"type": "string"}})
+        json!({
+            "type": ["object", "string"],
+            "maxProperties": Self::MOST,
+            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]{0,254}$"},
+            "additionalProperties": {"type": "string", "maxLength": Self::LONGEST_VALUE},
+        })
     }
 }
 
@@ -347,7 +362,11 @@ pub(crate) struct AtLeast<const MIN: i64>(pub(crate) i64);
 impl<const MIN: i64> Field for AtLeast<MIN> {
     fn read(value: Value) -> Result<Self, Invalid> {
         let number = match &value {
-            Value::String(text) => text.trim().parse().ok(),
+            Value::String(text) => match text.trim().parse() {
+                // A page beyond the last one is empty, and a size beyond the largest is the largest.
+                Err(error) if *ParseIntError::kind(&error) == IntErrorKind::PosOverflow => Some(i64::MAX),
+                number => number.ok(),
+            },
             other => whole(other),
         };
         match (number, &value) {
@@ -399,4 +418,19 @@ fn wrong_type(expected: &str, got: &Value) -> Invalid {
         Value::Object(_) => "an object",
     };
     Invalid(ProblemCode::WrongType, format!("must be {expected}, got {got}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_beyond_all_limits_counts_as_the_largest() {
+        let read = |text: &str| AtLeast::<1>::read(json!(text)).map(|number| number.0).ok();
+        assert_eq!(read("602955946583764238336"), Some(i64::MAX));
+        assert_eq!(
+            (read(" 7 "), read("0"), read("-602955946583764238336"), read("x")),
+            (Some(7), None, None, None)
+        );
+    }
 }

@@ -112,7 +112,7 @@ input! {
 
 input! {
     pub(crate) struct TryChannel {
-        /// `slack`, `discord`, `generic` or `smtp`.
-        pub(super) channel: ChannelKind,
+        /// The type of the channel: `slack`, `discord`, `generic` or `smtp`; formerly `channel`.
+        pub(super) channel as "type" | "channel": ChannelKind,
     }
 }

@@ -93,6 +93,9 @@ impl From<SmtpConfig> for SmtpConfigView {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TriedView {
     #[schema(example = "slack")]
+    r#type: &'static str,
+    /// The former name of `type`.
+    #[schema(deprecated, example = "slack")]
     channel: &'static str,
     delivered: bool,
     /// The status of the response: an HTTP status or an SMTP code.
@@ -103,7 +106,7 @@ pub(crate) struct TriedView {
 
 impl From<AttemptResult> for TriedView {
     fn from(AttemptResult { channel, delivered, status, error }: AttemptResult) -> Self {
-        Self { channel: channel.as_str(), delivered, status, error }
+        Self { r#type: channel.as_str(), channel: channel.as_str(), delivered, status, error }
     }
 }
 
@@ -129,6 +132,9 @@ pub(crate) struct DeliveryView {
     #[schema(example = "deployment.failed")]
     event: &'static str,
     #[schema(example = "generic")]
+    r#type: &'static str,
+    /// The former name of `type`.
+    #[schema(deprecated, example = "generic")]
     channel: &'static str,
     #[schema(example = "delivered")]
     status: &'static str,
@@ -147,6 +153,7 @@ impl From<Delivery> for DeliveryView {
             id: delivery.id.into(),
             event_id: delivery.event_id.into(),
             event: delivery.event.as_str(),
+            r#type: delivery.channel.as_str(),
             channel: delivery.channel.as_str(),
             status: delivery.state.as_str(),
             next_attempt_at: delivery.next_at.map(Moment::from),

@@ -12,8 +12,8 @@ use launchway_domain::{
 
 input! {
     pub(crate) struct Rename {
-        /// The new username.
-        pub(super) name: Username,
+        /// The new username; formerly `name`.
+        pub(super) username as "username" | "name": Username,
     }
 }
 

@@ -1,9 +1,10 @@
-//! The table of endpoints in `docs/api.md` is generated from the declarations.
+//! The table of endpoints in `docs/api.md` is generated from the declarations, and `docs/errors.md` lists all codes.
 
 use launchway_api::{Access, Operation, document, operations};
 use serde_json::Value;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/api.md");
+const ERRORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
 const BEGIN: &str = "<!-- endpoints:begin -->\n";
 const END: &str = "<!-- endpoints:end -->";
 /// Writes the table instead of comparing it.
@@ -20,6 +21,21 @@ fn the_table_of_endpoints_is_current() {
     } else {
         assert_eq!(written, current, "cure: {UPDATE}=1 cargo nextest run --workspace the_table_of_endpoints");
     }
+}
+
+#[test]
+fn the_codes_of_fields_are_those_of_the_errors_page() {
+    let page = std::fs::read_to_string(ERRORS).unwrap();
+    let (_, section) = page.split_once("## Problems of fields\n").unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let mut documented: Vec<_> = rows.skip(1).collect();
+    documented.sort_unstable();
+    let document = document();
+    let codes =
+        document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"].as_array().unwrap();
+    let mut codes: Vec<_> = codes.iter().map(|code| code.as_str().unwrap()).collect();
+    codes.sort_unstable();
+    assert_eq!(documented, codes);
 }
 
 fn table() -> String {

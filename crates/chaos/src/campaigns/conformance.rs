@@ -1,5 +1,6 @@
 //! The API is compared with the OpenAPI document that it serves.
 
+mod clients;
 mod lint;
 mod real;
 mod tool;
@@ -23,13 +24,16 @@ use crate::{
 
 const METHOD: &str = "\
 Schemathesis reads the document that the server shows, and calls every operation of it with values that fit, and with \
-values that do not, with a real token. Hooks put real ids and values in the place of most: applications with deployments \
-and lines of a log, members, tokens, extensions and runs, channels, and messages that came to nothing; of what an operation \
-ends there are a dozen. Never ended are the session, the organization and the account that it works with. Every answer has \
-to be below 500, with a documented status, media type, headers and form. For the control, a proxy stands between: it \
+values that do not, with a real token, in all of its phases and with all of its checks. Hooks put real ids and values in the \
+place of most that fit: applications with deployments and lines of a log, members, tokens, extensions and runs, channels, and \
+messages that came to nothing; of what an operation ends there are a dozen. Never ended are the session, the organization and \
+the account that it works with. Every answer has to be below 500, with a documented status, media type, headers and form; \
+what the document allows has to be accepted, and what it does not allow refused, except by the rules that docs/api.md names. For the control, a proxy stands between: it \
 changes the name of one field of one operation's answers, and answers another operation with 500. Redocly and Spectral lint \
-the document, with their recommended rules; the control is the document without its summaries. Both databases; the short \
-form is on SQLite, and needs `schemathesis` or `pip`, and `npm`, like the long one, so that no test runs it.";
+the document, with their recommended rules; the control is the document without its summaries. openapi-typescript, \
+openapi-python-client and, in the long form, ploidy generate clients in TypeScript, Python and Rust, without a warning; a \
+program with each creates an application of a static site, and follows the log of its deployment to the end. Both databases; \
+the short form is on SQLite, and needs `schemathesis` or `pip`, and `npm`, like the long one, so that no test runs it.";
 
 /// The operations that the proxy of the control falsifies.
 const RENAMED: &str = "/api/v1/user/settings";
@@ -49,6 +53,7 @@ pub(crate) fn run(options: &Options) -> Section {
         "operations without a description, found by Spectral",
         lint::spectral(&spoiled, folder.path()),
     );
+    clients::compare(&mut section, options, folder.path());
     if options.is_long {
         let cluster = Cluster::start();
         compare(&mut section, options, &tool, Some(cluster.url()));
@@ -79,7 +84,7 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     let mut installation = Installation::furnished(options, postgres);
     let stage = &installation.stage;
     let document = format!("{}/api/v1/openapi.json", stage.launch.url);
-    let (seconds, examples) = (options.count(20, 240), options.count(5, 60));
+    let (seconds, examples) = (options.count(180, 480), options.count(5, 60));
     let options = RunOptions { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
     let report = tool.run(&options, &installation.real);
     let documented = operations(&stage.admin.get("/api/v1/openapi.json").json());

@@ -64,6 +64,7 @@ struct Deliveries {
 struct Delivery {
     id: String,
     event: String,
+    #[serde(rename = "type")]
     channel: String,
     status: String,
     reason: String,
@@ -121,7 +122,7 @@ fn list(session: &Session<'_>) -> Outcome {
 }
 
 fn test(channel: Channel, session: &Session<'_>) -> Outcome {
-    let data = session.server.post("/notification/test").body(json!({"channel": name(channel)})).send()?;
+    let data = session.server.post("/notification/test").body(json!({"type": name(channel)})).send()?;
     let tried: AttemptResult = records::read(data.clone())?;
     if session.screen.is_for_programs() {
         session.screen.json(&data)?;
@@ -142,8 +143,8 @@ fn deliveries(state: Option<String>, channel: Option<Channel>, page: u32, sessio
     let data = session
         .server
         .get("/notification/deliveries")
-        .with_some("state", state)
-        .with_some("channel", channel.map(name))
+        .with_some("status", state)
+        .with_some("type", channel.map(name))
         .with("page", page)
         .with("page_size", 100)
         .send()?;

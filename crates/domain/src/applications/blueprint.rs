@@ -19,7 +19,8 @@ text_value!(
 );
 
 impl RunCommand {
-    const LONGEST: usize = 16 * 1024;
+    /// The length limit, in bytes.
+    pub const LONGEST: usize = 16 * 1024;
 }
 
 /// The configuration of an application. Its parts fit together: see [`Blueprint::check`].

@@ -11,10 +11,6 @@ use serde_json::Value;
 
 /// The version that is installed if there is none.
 const VERSION: &str = "schemathesis==4.32.5";
-/// The checks of every response.
-const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
-                      response_headers_conformance,response_schema_conformance";
-
 /// The program, and a folder for its files.
 pub(crate) struct Tool {
     program: PathBuf,
@@ -71,8 +67,11 @@ impl Tool {
         let path = env::join_paths([&self.folder]).unwrap();
         let mut command = Command::new(&self.program);
         command
-            .args(["run", options.document, "--url", options.base, "--checks", CHECKS, "--no-color"])
-            .args(["--phases", "examples,coverage,fuzzing", "--max-examples", &options.examples.to_string()])
+            .args(["run", options.document, "--url", options.base, "--checks", "all", "--no-color"])
+            .args(["--phases", "examples,coverage,fuzzing,stateful"])
+            // No text may contain a NUL character: `docs/api.md`.
+            .args(["--generation-allow-x00", "false"])
+            .args(["--mode", "all", "--max-examples", &options.examples.to_string()])
             .args(["--max-time", &options.seconds.to_string(), "--request-timeout", "30"])
             .args([
                 "--generation-database",
