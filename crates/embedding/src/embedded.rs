@@ -80,6 +80,7 @@ impl Embedded {
     ///
     /// # Errors
     /// [`Error::Unavailable`] or [`Error::Internal`] if the store cannot be used at the start.
+    #[doc(alias = "take_over")]
     pub async fn run(&self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         self.recover().await?;
         let (sender, stopped) = watch::channel(false);

@@ -32,6 +32,7 @@ pub type Change<'a> = Box<dyn FnOnce(&mut Records) -> Result<(), StoreError> + S
 /// survive; when it returns an error, nothing was changed. [`Records::transaction`] does the part in memory.
 ///
 /// The feature `conformance` has tests of these guarantees.
+#[doc(alias = "RecordKeeper")]
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Runs a query.

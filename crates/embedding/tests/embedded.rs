@@ -312,6 +312,25 @@ async fn a_version_that_ends_by_itself_is_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_version_that_breaks_is_shown_as_failed_until_it_recovers() {
+    let (service, machine, _) = fresh();
+    let (application, first) = made(&service, web()).await;
+    let becomes = async |state: ApplicationState| {
+        while service.applications().get(&ada(), application.id).await.unwrap().status.state != state {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    run_until(&service, async {
+        is_over(&service, first.id).await;
+        machine.state().illness = Some("it answers 500".to_owned());
+        becomes(ApplicationState::Failed).await;
+        machine.state().illness = None;
+        becomes(ApplicationState::Running).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_of_the_host_fails_the_deployment() {
     let (service, machine, _) = fresh();
     machine.state().panics = true;
