@@ -94,6 +94,18 @@ impl Server {
         self.child.try_wait().unwrap()
     }
 
+    /// Returns whether it exits within `limit`.
+    pub(crate) fn exits_within(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while self.exit().is_none() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        true
+    }
+
     /// Returns the process id of the server itself, not of the program that runs it.
     pub(crate) fn process_id(&self) -> u32 {
         let pid = self.child.id();

@@ -187,7 +187,11 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
     let status = stage.redeploy(&application);
     let has_struck = wait_for_the_end(stage, &application, &tracer);
     let is_read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
-    let has_ended = stage.server.exit().is_some();
+    // A killed process may take a moment to end.
+    let has_ended = match kind.fault {
+        Fault::Death if has_struck => stage.server.exits_within(GOES_ON),
+        _ => stage.server.exit().is_some(),
+    };
     drop(tracer);
     if !has_struck && !has_ended {
         return false;
