@@ -160,6 +160,7 @@ RULES = [
     "is needed again when",
     "must be among your own",
     "variables.",
+    "must be in the future",
 ]
 
 # What an operation can do without by the document, and not by its rules.
