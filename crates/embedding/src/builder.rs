@@ -24,7 +24,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use crate::{
-    absent::{Absent, NoSecrets},
+    absent::{Absent, NoSecrets, OrNoSecrets},
     embedded::Embedded,
     host::{Host, HostLimits},
     hosted::Hosted,
@@ -118,7 +118,7 @@ impl Builder {
 
     /// Sets the box that seals the variables of applications. By default, applications cannot have any.
     pub fn secrets(mut self, secrets: impl SecretBox + 'static) -> Self {
-        self.secrets = Arc::new(secrets);
+        self.secrets = Arc::new(OrNoSecrets(secrets));
         self
     }
 

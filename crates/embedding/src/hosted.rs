@@ -22,6 +22,7 @@ use launchway_domain::{
 use uuid::Uuid;
 
 use crate::{
+    caught::{caught, message},
     host::{Host, HostLimits, Version, VersionId},
     repositories::Repositories,
 };
@@ -33,19 +34,19 @@ pub(crate) struct Hosted {
     pub(crate) repositories: Repositories,
 }
 
-/// Returns the container id of a version. Container ids have 64 digits: 32 of the deployment, and the
-/// number of the attempt.
-fn container_id(id: VersionId) -> Result<ContainerId, StepError> {
+/// Returns the container id of a version at a port. Container ids have 64 digits: 32 of the deployment, 24 of the
+/// attempt, and 8 of the port. A version that was started again at another port is another container.
+fn container_id(id: VersionId, port: u16) -> Result<ContainerId, StepError> {
     let unlikely = |error: InvalidValue| StepError::failed("no id of a container", error);
     let (deployment, attempt) = (Uuid::from(id.deployment).simple(), id.attempt);
-    ContainerId::try_from(format!("{deployment}{attempt:032x}")).map_err(unlikely)
+    ContainerId::try_from(format!("{deployment}{attempt:024x}{port:08x}")).map_err(unlikely)
 }
 
 fn version_id(container: &ContainerId) -> Result<VersionId, StepError> {
-    let (deployment, attempt) = container.as_str().split_at(32);
+    let (deployment, rest) = container.as_str().split_at(32);
     let deployment = deployment.parse::<DeploymentId>();
     let deployment = deployment.map_err(|error| StepError::failed("no version has that id", error))?;
-    let attempt = i32::from_str_radix(attempt, 16);
+    let attempt = i32::from_str_radix(&rest[..24], 16);
     let attempt = attempt.map_err(|error| StepError::failed("no version has that id", error))?;
     Ok(VersionId { deployment, attempt })
 }
@@ -61,7 +62,8 @@ fn refused<T>(reason: &str) -> Result<T, StepError> {
 fn container(id: VersionId, address: SocketAddr) -> Result<Container, StepError> {
     let port = Port::try_from(address.port());
     let port = port.map_err(|error| StepError::failed("the host returned no port", error))?;
-    Ok(Container { id: container_id(id)?, name: id.to_string(), address: address.ip(), port: Some(port) })
+    let container = container_id(id, address.port())?;
+    Ok(Container { id: container, name: id.to_string(), address: address.ip(), port: Some(port) })
 }
 
 impl Hosted {
@@ -133,10 +135,12 @@ impl Deployer for Hosted {
     }
 
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
-        let id = version_id(container)?;
-        let found = self.list().await?.into_iter().find(|(found, _)| *found == id);
-        let running = |address: SocketAddr| Condition::Running { address: address.ip(), restarts: 0 };
-        Ok(found.map_or(Condition::Gone, |(_, address)| running(address)))
+        for (id, address) in self.list().await? {
+            if container_id(id, address.port())? == *container {
+                return Ok(Condition::Running { address: address.ip(), restarts: 0 });
+            }
+        }
+        Ok(Condition::Gone)
     }
 
     async fn resume(&self, _: &ContainerId) -> Result<Container, StepError> {
@@ -190,7 +194,7 @@ impl EngineInventory for Hosted {
                 attempt: id.attempt,
             };
             let what = DiscoveredObject::Container {
-                id: container_id(id)?,
+                id: container_id(id, address.port())?,
                 condition: Condition::Running { address: address.ip(), restarts: 0 },
                 created_at: deployment.created_at,
                 service: None,
@@ -226,7 +230,15 @@ impl EngineInventory for Hosted {
     }
 
     async fn wait_for_news(&self, timeout: Duration) -> bool {
-        tokio::time::timeout(timeout, self.host.changed()).await.is_ok()
+        match tokio::time::timeout(timeout, caught(self.host.changed())).await {
+            Ok(Ok(())) => true,
+            Ok(Err(panic)) => {
+                tracing::error!(reason = message(&*panic), "host panicked");
+                tokio::time::sleep(timeout).await;
+                false
+            }
+            Err(_elapsed) => false,
+        }
     }
 }
 
@@ -251,10 +263,16 @@ impl TrafficRouter for Hosted {
     }
 
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
+        let mut rejected = Ok(());
         for route in routes {
-            self.route(route).await?;
+            match self.route(route).await {
+                Ok(()) => {}
+                // The routes of others do not depend on this one.
+                Err(error @ StepError::Rejected(_)) => rejected = Err(error),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        rejected
     }
 
     /// The host waits for the last requests when it ends a version.

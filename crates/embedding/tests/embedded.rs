@@ -322,6 +322,8 @@ async fn a_version_that_breaks_is_shown_as_failed_until_it_recovers() {
     };
     run_until(&service, async {
         is_over(&service, first.id).await;
+        // A version has to pass a check before a failed one counts.
+        tokio::time::sleep(Duration::from_secs(60)).await;
         machine.state().illness = Some("it answers 500".to_owned());
         becomes(ApplicationState::Failed).await;
         machine.state().illness = None;

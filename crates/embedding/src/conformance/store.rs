@@ -1,11 +1,13 @@
 //! Tests of a store.
 
-use std::{pin::Pin, sync::Arc};
+use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
 use launchway_domain::{
+    audit::{AuditRepository, Filter},
     deployments::{DeploymentRepository as _, DeploymentState},
     ids::JobId,
     jobs::Write as JobWrite,
+    page::PageRequest,
     store::{StoreError, UnitOfWork as _},
 };
 
@@ -26,6 +28,7 @@ pub(super) async fn check<'a>(open: Open<'a>, durability: Durability) -> Result<
         ("a change is seen by the next query", Box::pin(is_seen(open))),
         ("a failed change changes nothing", Box::pin(is_undone(open))),
         ("changes are made one after the other", Box::pin(is_serial(open))),
+        ("a dropped change is made whole or not at all", Box::pin(is_dropped(open))),
     ];
     if durability == Durability::Survives {
         tests.extend([
@@ -128,6 +131,35 @@ async fn is_serial(open: Open<'_>) -> Outcome {
 async fn abandon(repositories: &Repositories, tenant: &Tenant, id: JobId) -> Outcome {
     let cancel = JobWrite::RequestCancel { scope: tenant.scope(), id, at: NOW };
     repositories.commit(vec![cancel.into(), tenant.follow(), tenant.entry()]).await.map_err(said)
+}
+
+/// Drops changes after their first poll. The next ones work, and the dropped ones are there whole or not at all.
+async fn is_dropped(open: Open<'_>) -> Outcome {
+    let store = open().await;
+    for _ in 0..10 {
+        let tenant = Tenant::new();
+        let repositories = Repositories(Arc::clone(&store));
+        repositories.know(&tenant.actor).await.map_err(said)?;
+        let mut change = Box::pin(repositories.commit(tenant.insert()));
+        let poll =
+            |context: &mut std::task::Context<'_>| Poll::Ready(change.as_mut().poll(context).is_ready());
+        poll_fn(poll).await;
+        drop(change);
+        let (scope, id) = (tenant.scope(), tenant.id());
+        let is_there = has(&store, &tenant).await?;
+        let page = PageRequest::new(1, 10, 10).map_err(said)?;
+        let filter = Filter::default();
+        let entries = AuditRepository::page(&repositories, scope, &filter, page);
+        let entries = entries.await.map_err(said)?.total;
+        equal(entries, i64::from(is_there), "the audit entries of a dropped change")?;
+        if is_there {
+            let delete = launchway_domain::applications::Write::Delete { scope, id, at: NOW };
+            repositories.commit(vec![delete.into(), tenant.entry()]).await.map_err(said)?;
+        } else {
+            record(&store, &tenant).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn survives(open: Open<'_>) -> Outcome {

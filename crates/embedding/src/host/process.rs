@@ -14,7 +14,7 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     thread,
     time::Duration,
 };
@@ -80,6 +80,8 @@ pub struct ProcessHost {
     grace: Duration,
     output_limit: u64,
     ended: Arc<Notify>,
+    /// Held while output is read, so that no line is read twice.
+    reading: Arc<Mutex<()>>,
 }
 
 /// Configures a [`ProcessHost`].
@@ -100,7 +102,7 @@ impl ProcessHostBuilder {
         self
     }
 
-    /// Sets the bytes of output that are kept of a version before they are collected; 8 MiB by default.
+    /// Sets the bytes of collected output after which the file of a version is cut; 8 MiB by default.
     #[must_use]
     pub fn output_limit(mut self, bytes: u64) -> Self {
         self.0.output_limit = bytes;
@@ -112,14 +114,17 @@ impl ProcessHostBuilder {
     /// # Errors
     /// If the folder cannot be created or read.
     pub fn open(self) -> io::Result<ProcessHost> {
-        fs::create_dir_all(self.0.ended_folder())?;
+        let Self(mut host) = self;
+        fs::create_dir_all(host.ended_folder())?;
+        // Programs may run in other folders.
+        host.folder = host.folder.canonicalize()?;
         // A crash in the middle of an end may have left one.
-        for entry in fs::read_dir(self.0.ended_folder())? {
+        for entry in fs::read_dir(host.ended_folder())? {
             if let Some(process) = ProcessId::read(&entry?.path()).filter(ProcessId::is_alive) {
                 process.kill();
             }
         }
-        Ok(self.0)
+        Ok(host)
     }
 }
 
@@ -131,8 +136,11 @@ const START: Duration = Duration::from_secs(5);
 const OUTPUT_KEPT: Duration = Duration::from_secs(10 * 60);
 /// Records the id of the process in its folder, and becomes the program. If the folder is gone, the version
 /// was ended before it began.
-const BEGIN: &str = r#"stat=; read -r stat 2>/dev/null </proc/$$/stat
-printf '%s\n%s\n' "$$" "$stat" >"$1/pid" || exit 127
+const BEGIN: &str = r#"stat=; boot=
+read -r stat 2>/dev/null </proc/$$/stat
+read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id
+printf '%s\n%s\n%s\n' "$$" "$stat" "$boot" >"$1/pid" || exit 127
+[ -e "$1/pid" ] || exit 127
 shift
 exec "$@""#;
 
@@ -150,6 +158,7 @@ impl ProcessHost {
             grace: Duration::from_secs(10),
             output_limit: 8 * 1024 * 1024,
             ended: Arc::default(),
+            reading: Arc::default(),
         })
     }
 
@@ -166,7 +175,7 @@ impl ProcessHost {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", BEGIN, "sh"]).arg(folder).arg(&spec.program).args(&spec.arguments);
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        command.envs(version.environment.iter());
+        command.envs(version.environment.iter()).env(process_id::MARK, version.id.to_string());
         command.env("PORT", port.to_string()).env("HOST", self.address.to_string());
         if let Some(directory) = &spec.directory {
             command.current_dir(directory);
@@ -176,22 +185,26 @@ impl ProcessHost {
     }
 
     /// Removes the output of versions that ended a while ago.
-    fn forget_output(&self) -> io::Result<()> {
-        for entry in fs::read_dir(self.ended_folder())? {
-            let entry = entry?;
-            let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
-            if age > OUTPUT_KEPT {
-                fs::remove_dir_all(entry.path())?;
+    fn forget_output(&self) {
+        let Ok(entries) = fs::read_dir(self.ended_folder()) else { return };
+        for folder in entries.flatten().map(|entry| entry.path()).filter(|folder| age(folder) > OUTPUT_KEPT) {
+            // Another start may have removed it.
+            if let Err(error) = fs::remove_dir_all(&folder).or_else(absent_is_fine) {
+                tracing::warn!(%error, folder = %folder.display(), "old output could not be removed");
             }
         }
-        Ok(())
     }
 
-    /// Asks a process to end, waits, and kills it with its whole group.
-    async fn end_process(&self, process: &ProcessId) {
-        process.terminate();
-        let deadline = Instant::now() + self.grace;
-        while process.is_alive() && Instant::now() < deadline {
+    /// Asks the process of a folder to end, waits, and kills it with its whole group. The grace period begins once,
+    /// however often the call is interrupted and repeated.
+    async fn end_process(&self, folder: &Path, process: &ProcessId) {
+        let begun = folder.join("ending");
+        if !begun.exists() {
+            // Without the file, the grace period begins anew with the next call.
+            fs::write(&begun, "").ok();
+            process.terminate();
+        }
+        while process.is_alive() && age(&begun) < self.grace {
             sleep(POLL).await;
         }
         process.kill();
@@ -210,13 +223,18 @@ impl Host for ProcessHost {
     async fn start(&self, version: &Version) -> Result<SocketAddr, StepError> {
         let spec = (self.resolve)(version).map_err(StepError::Rejected)?;
         self.end(version.id).await?;
-        self.forget_output().map_err(|error| faulty(&error))?;
+        self.forget_output();
         let free = TcpListener::bind((self.address, 0)).and_then(|listener| listener.local_addr());
         let address = free.map_err(|error| StepError::Retryable(format!("no port is free: {error}")))?;
         let folder = self.folder_of(version.id);
         let prepared =
             fs::create_dir(&folder).and_then(|()| fs::write(folder.join("address"), address.to_string()));
         prepared.map_err(|error| faulty(&error))?;
+        // What an earlier run of the same version printed may not have been collected yet.
+        for name in ["output", "seen"] {
+            let earlier = self.ended_folder().join(version.id.to_string()).join(name);
+            fs::rename(earlier, folder.join(name)).or_else(absent_is_fine).map_err(|error| faulty(&error))?;
+        }
         let spawned = self.spawn(&spec, version, address.port(), &folder);
         let mut child = spawned
             .map_err(|error| StepError::Rejected(format!("the process cannot be started: {error}")))?;
@@ -254,8 +272,11 @@ impl Host for ProcessHost {
                 };
                 let folder = entry.path();
                 let address = fs::read_to_string(folder.join("address")).unwrap_or_default();
-                // One without an address or a process id is about to start, or was interrupted.
-                let is_running = ProcessId::read(&folder).is_none_or(|process| process.is_alive());
+                // One without a process id is about to start, or was interrupted a while ago.
+                let is_running = match ProcessId::read(&folder) {
+                    Some(process) => process.is_alive(),
+                    None => age(&folder) < START,
+                };
                 if is_running {
                     let nowhere = SocketAddr::new(self.address, 1);
                     running.push((id, address.parse().unwrap_or(nowhere)));
@@ -272,7 +293,7 @@ impl Host for ProcessHost {
             return Ok(());
         }
         if let Some(process) = ProcessId::read(&folder) {
-            self.end_process(&process).await;
+            self.end_process(&folder, &process).await;
         }
         match fs::remove_dir_all(&ended).or_else(absent_is_fine).and_then(|()| fs::rename(&folder, &ended)) {
             Ok(()) => {}
@@ -281,7 +302,7 @@ impl Host for ProcessHost {
         }
         // It may have recorded its id in the meantime; after the rename it cannot.
         if let Some(process) = ProcessId::read(&ended) {
-            self.end_process(&process).await;
+            self.end_process(&ended, &process).await;
         }
         Ok(())
     }
@@ -297,8 +318,12 @@ impl Host for ProcessHost {
         if !folder.exists() {
             return Ok(Vec::new());
         }
-        let output = Output { folder, limit: self.output_limit };
-        let read = tokio::task::spawn_blocking(move || output.read(since, limit)).await;
+        let (output, reading) = (Output { folder, limit: self.output_limit }, Arc::clone(&self.reading));
+        let read = move || {
+            let _reading = reading.lock().unwrap_or_else(PoisonError::into_inner);
+            output.read(since, limit)
+        };
+        let read = tokio::task::spawn_blocking(read).await;
         let lines = read.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
         lines.map_err(|error| faulty(&error))
     }
@@ -306,6 +331,12 @@ impl Host for ProcessHost {
     async fn changed(&self) {
         self.ended.notified().await;
     }
+}
+
+/// Returns the time since a file or a folder was changed; none if it does not exist.
+fn age(path: &Path) -> Duration {
+    let changed = fs::metadata(path).and_then(|metadata| metadata.modified());
+    changed.ok().and_then(|changed| changed.elapsed().ok()).unwrap_or_default()
 }
 
 fn absent_is_fine(error: io::Error) -> io::Result<()> {

@@ -39,7 +39,10 @@ impl Records {
     /// Returns the deployed versions that are not live, and whose container is not recorded as removed.
     pub(crate) fn unretired(&self) -> impl Iterator<Item = &Deployment> {
         let standing = self.index.standing.keys().filter_map(|id| self.deployments.get(id));
-        standing.filter(|found| !self.is_live(found))
+        standing.filter(|found| {
+            let application = self.applications.get(&found.application_id);
+            application.and_then(|application| application.live).is_some_and(|live| live != found.id)
+        })
     }
 
     fn is_live(&self, deployment: &Deployment) -> bool {
@@ -220,7 +223,7 @@ impl Records {
         at: Timestamp,
     ) -> Option<(DeploymentId, DeploymentState, Option<NewLine>)> {
         let job = self.jobs.get(&open.job_id).map(|kept| &kept.job)?;
-        let is_live = self.applications.get(&open.application_id)?.live == Some(open.id);
+        let is_live = self.is_live(open);
         let to = match job.state {
             JobState::Running => return None,
             JobState::Queued if is_live || open.status.state == DeploymentState::Queued => return None,

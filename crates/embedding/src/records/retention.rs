@@ -90,7 +90,7 @@ impl Records {
                 false => over.filter(|one| one.updated_at < now - retention.jobs).collect(),
             };
             let is_needed = |one: &&Deployment| {
-                self.index.standing.contains(&one.id)
+                (self.index.standing.contains(&one.id) && self.applications.contains(&owner))
                     || self.retention_status(one.id, kept).is_some_and(|status| status.is_worth_keeping)
             };
             old.extend(over.iter().filter(|one| !is_needed(one)).map(|one| one.id));

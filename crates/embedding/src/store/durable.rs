@@ -30,12 +30,14 @@ struct State<M> {
     medium: Arc<std::sync::Mutex<M>>,
     /// A write whose caller may have gone away before its end.
     pending: Option<JoinHandle<Result<bool, StoreError>>>,
+    /// A compaction. Nothing is appended before it has ended.
+    compaction: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
 impl<M: Medium> Durable<M> {
     pub(super) fn new(records: Records, medium: M) -> Self {
         let medium = Arc::new(std::sync::Mutex::new(medium));
-        Self(Mutex::new(State { records, medium, pending: None }))
+        Self(Mutex::new(State { records, medium, pending: None, compaction: None }))
     }
 
     pub(super) async fn read(&self, query: Query<'_>) {
@@ -67,6 +69,7 @@ impl<M: Medium> Durable<M> {
 impl<M: Medium> State<M> {
     /// Waits for the write of the last transaction, and keeps or undoes it.
     async fn settle(&mut self) -> Result<(), StoreError> {
+        self.finish_compaction().await;
         let Some(pending) = &mut self.pending else { return Ok(()) };
         let written = pending.await;
         self.pending = None;
@@ -75,7 +78,9 @@ impl<M: Medium> State<M> {
             Ok(should_compact) => {
                 self.records.keep();
                 if should_compact {
-                    self.compact().await;
+                    let (medium, rows) = (Arc::clone(&self.medium), self.records.snapshot());
+                    let compact = move || locked(&medium).replace(&rows);
+                    self.compaction = Some(tokio::task::spawn_blocking(compact));
                 }
                 Ok(())
             }
@@ -93,10 +98,11 @@ impl<M: Medium> State<M> {
         }
     }
 
-    /// Stores the records alone. If that fails, the medium goes on with what it has.
-    async fn compact(&self) {
-        let (medium, rows) = (Arc::clone(&self.medium), self.records.snapshot());
-        let replaced = tokio::task::spawn_blocking(move || locked(&medium).replace(&rows)).await;
+    /// Waits for a compaction. If it failed, the medium goes on with what it has.
+    async fn finish_compaction(&mut self) {
+        let Some(compaction) = &mut self.compaction else { return };
+        let replaced = compaction.await;
+        self.compaction = None;
         match replaced {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "records could not be compacted"),

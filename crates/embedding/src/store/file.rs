@@ -64,13 +64,21 @@ impl FileStore {
     /// # Errors
     /// [`OpenError`]; then the file was not changed.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_owned();
+        let path = absolute(path.as_ref());
         let opened = tokio::task::spawn_blocking(move || Journal::open(&path)).await;
-        let (journal, rows) = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        let (mut journal, rows) =
+            opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         let records = Records::load(rows)
             .map_err(|source| OpenError::Row { path: journal.path().to_owned(), source })?;
+        journal.set_base(&records.snapshot());
         Ok(Self(Durable::new(records, journal)))
     }
+}
+
+/// Returns the path of the file itself: the current folder may change, and a link would be replaced.
+fn absolute(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_no_current_folder| path.to_owned());
+    absolute.canonicalize().unwrap_or(absolute)
 }
 
 impl Medium for Journal {

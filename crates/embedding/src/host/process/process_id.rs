@@ -6,31 +6,41 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A process, told apart from a later one with the same number by the time of its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The variable of a process that names its version. Its children inherit it.
+pub(super) const MARK: &str = "LAUNCHWAY_VERSION";
+
+/// A process, told apart from a later one with the same number by the boot and the time of its start.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessId {
     pid: i32,
     /// The clock ticks from the boot to the start; `None` on a system that does not tell.
     started: Option<u64>,
+    /// The entry of the environment that its children inherit.
+    mark: String,
 }
 
 impl ProcessId {
-    /// Reads the process of a folder; `None` if it has not recorded itself yet.
+    /// Reads the process of a folder; `None` if it has not recorded itself yet. One of an earlier boot
+    /// does not run.
     pub(super) fn read(folder: &Path) -> Option<Self> {
         let recorded = fs::read_to_string(folder.join("pid")).ok()?;
-        let (pid, stat) = recorded.split_once('\n')?;
-        // A line that is not whole yet has no second line break.
-        let stat = stat.strip_suffix('\n')?;
+        // A record that is not whole yet has less than three lines.
+        let [pid, stat, boot] =
+            recorded.strip_suffix('\n')?.split('\n').collect::<Vec<_>>().try_into().ok()?;
         // Signals to the groups 0 and 1 would reach other processes.
         let pid = pid.parse().ok().filter(|pid| *pid > 1)?;
-        Some(Self { pid, started: start(stat) })
+        let name = folder.file_name()?.to_string_lossy();
+        let id = Self { pid, started: start(stat), mark: format!("{MARK}={name}") };
+        // No process has started at the end of time.
+        let is_of_this_boot = boot == this_boot();
+        Some(if is_of_this_boot { id } else { Self { started: Some(u64::MAX), ..id } })
     }
 
     /// Returns whether the process runs.
     pub(super) fn is_alive(&self) -> bool {
         match self.started {
             Some(started) => {
-                self.stat().is_some_and(|stat| start(&stat) == Some(started) && !is_zombie(&stat))
+                stat(self.pid).is_some_and(|stat| start(&stat) == Some(started) && !is_zombie(&stat))
             }
             None => signal("0", self.pid),
         }
@@ -44,19 +54,39 @@ impl ProcessId {
         }
     }
 
-    /// Kills what is left of its group. The number is not used again while the group has a member, so the
-    /// group is its own unless another process has its number.
+    /// Kills the process with its group, or what is left of the group. Without the process, the number of the group
+    /// may belong to somebody else, so only members with the mark are killed.
     pub(super) fn kill(&self) {
-        let is_reused =
-            self.started.is_some() && self.stat().is_some_and(|stat| start(&stat) != self.started);
-        if !is_reused {
+        if self.is_alive() {
             signal("KILL", -self.pid);
+        }
+        for member in self.marked_members() {
+            signal("KILL", member);
         }
     }
 
-    fn stat(&self) -> Option<String> {
-        fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()
+    fn marked_members(&self) -> Vec<i32> {
+        let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+        let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_member = |pid: &i32| {
+            let group = stat(*pid).and_then(|stat| fields(&stat).nth(2)?.parse::<i32>().ok());
+            let has_mark = || {
+                let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|entry| entry == self.mark.as_bytes())
+            };
+            group == Some(self.pid) && has_mark()
+        };
+        pids.filter(is_member).collect()
     }
+}
+
+fn stat(pid: i32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/stat")).ok()
+}
+
+/// Returns the id of this boot; empty on a system that does not tell.
+fn this_boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// Sends a signal to a process, or to the group of a negative number. Returns whether there is one.
@@ -102,8 +132,28 @@ mod tests {
     fn a_group_that_is_not_its_own_is_never_read() {
         let folder = tempfile::TempDir::new().unwrap();
         for (recorded, is_read) in [("1", false), ("0", false), ("-5", false), ("4000000", true)] {
-            fs::write(folder.path().join("pid"), format!("{recorded}\n\n")).unwrap();
+            fs::write(folder.path().join("pid"), format!("{recorded}\n\n\n")).unwrap();
             assert_eq!(ProcessId::read(folder.path()).is_some(), is_read, "{recorded}");
         }
+    }
+
+    #[test]
+    fn a_process_of_an_earlier_boot_is_gone_and_its_number_is_left_alone() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mut child =
+            Command::new("/bin/sh").args(["-c", "exec sleep 60"]).process_group(0).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let record = |boot: &str| {
+            fs::write(folder.path().join("pid"), format!("{pid}\n{}{boot}\n", stat(pid).unwrap())).unwrap();
+            ProcessId::read(folder.path()).unwrap()
+        };
+        assert!(record(&this_boot()).is_alive());
+        let earlier = record("another boot");
+        assert!(!earlier.is_alive());
+        earlier.terminate();
+        earlier.kill();
+        assert!(child.try_wait().unwrap().is_none(), "it was killed");
+        record(&this_boot()).kill();
+        assert!(!child.wait().unwrap().success());
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Journal {
     base: u64,
     /// True after a failed write that could not be taken back: the end of the file is unknown.
     is_broken: bool,
+    /// True after the file was replaced, until its name is durable.
+    has_new_name: bool,
     /// Excludes other processes. It is a file of its own, because the journal is replaced.
     _lock: File,
 }
@@ -39,6 +41,8 @@ impl Journal {
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_owned())),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
+        // A compaction that was interrupted.
+        std::fs::remove_file(beside(path, "new")).or_else(absent_is_fine).map_err(failed)?;
         let mut file = options().open(path).map_err(failed)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
@@ -51,6 +55,7 @@ impl Journal {
             length,
             base: length,
             is_broken: length < bytes.len() as u64,
+            has_new_name: false,
             _lock: lock,
         };
         Ok((journal, rows))
@@ -64,18 +69,43 @@ impl Journal {
     /// journal should be replaced.
     pub(super) fn append_line(&mut self, rows: &[Row]) -> io::Result<bool> {
         if self.is_broken {
-            self.file.set_len(self.length)?;
-            self.file.sync_data()?;
-            self.is_broken = false;
+            self.take_back()?;
+        }
+        if self.has_new_name {
+            sync_folder(&self.path)?;
+            self.has_new_name = false;
         }
         let line = line(rows)?;
-        self.is_broken = true;
-        self.file.seek(SeekFrom::Start(self.length))?;
-        self.file.write_all(&line)?;
-        self.file.sync_data()?;
-        self.is_broken = false;
+        if let Err(error) = self.write(&line) {
+            self.is_broken = true;
+            // Otherwise, the next start would find a transaction that has failed.
+            if let Err(error) = self.take_back() {
+                tracing::warn!(%error, "failed transaction could not be taken back yet");
+            }
+            return Err(error);
+        }
         self.length += line.len() as u64;
         Ok(self.length > SHORTEST_LONG && self.length > self.base * GROWTH)
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.length))?;
+        self.file.write_all(line)?;
+        self.file.sync_data()
+    }
+
+    /// Cuts the file after the last whole line.
+    fn take_back(&mut self) -> io::Result<()> {
+        self.file.set_len(self.length)?;
+        self.file.sync_data()?;
+        self.is_broken = false;
+        Ok(())
+    }
+
+    /// Sets the length that the records alone have.
+    pub(super) fn set_base(&mut self, rows: &[Row]) {
+        let length = |row: &Row| row.key.len() + row.value.as_ref().map_or(0, String::len) + 30;
+        self.base = rows.iter().map(length).sum::<usize>() as u64;
     }
 
     /// Writes to another file from now on, and returns the one before.
@@ -87,19 +117,41 @@ impl Journal {
     /// Replaces the journal by one with these rows, at once.
     pub(super) fn replace_lines(&mut self, rows: &[Row]) -> io::Result<()> {
         let temporary = beside(&self.path, "new");
-        let mut file = options().truncate(true).open(&temporary)?;
-        let mut length = 0;
-        // Lines of a bounded length, so that reading needs no second copy of everything.
-        for rows in rows.chunks(1000) {
-            let line = line(rows)?;
-            file.write_all(&line)?;
-            length += line.len() as u64;
-        }
-        file.sync_all()?;
-        std::fs::rename(&temporary, &self.path)?;
+        let written = write_new(&temporary, rows);
+        let renamed = written.and_then(|written| std::fs::rename(&temporary, &self.path).map(|()| written));
+        let (file, length) = match renamed {
+            Ok(written) => written,
+            Err(error) => {
+                // The space is needed, and the next attempt waits until there is something to gain again.
+                self.base = self.length;
+                std::fs::remove_file(&temporary).or_else(absent_is_fine)?;
+                return Err(error);
+            }
+        };
         (self.file, self.length, self.base, self.is_broken) = (file, length, length, false);
-        sync_folder(&self.path)
+        self.has_new_name = true;
+        sync_folder(&self.path)?;
+        self.has_new_name = false;
+        Ok(())
     }
+}
+
+/// Writes rows to a new file, and returns it with its length.
+fn write_new(path: &Path, rows: &[Row]) -> io::Result<(File, u64)> {
+    let mut file = options().truncate(true).open(path)?;
+    let mut length = 0;
+    // Lines of a bounded length, so that reading needs no second copy of everything.
+    for rows in rows.chunks(1000) {
+        let line = line(rows)?;
+        file.write_all(&line)?;
+        length += line.len() as u64;
+    }
+    file.sync_all()?;
+    Ok((file, length))
+}
+
+fn absent_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 fn options() -> OpenOptions {
