@@ -126,7 +126,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(folder.join("versions"))?;
     let (store, host) = (Journal::open(folder.join("records"))?, Children(folder.join("versions")));
     let limits = |limits: &mut Limits| {
-        limits.healthy = Duration::from_secs(1);
+        limits.healthy = Duration::from_secs(20);
         limits.stable = Duration::from_millis(50);
         limits.reconcile = Duration::from_millis(200);
         limits.orphan = Duration::from_millis(400);

@@ -115,7 +115,7 @@ async fn answers_starting_for_every_host_without_a_readable_file() {
 async fn many_hosts_of_one_application_do_not_block_other_routes() {
     let (proxy, shop) = (proxy().await, named("shop").await);
     // As many of the longest names as an application may have.
-    let many = (0..800).map(|application| Route {
+    let many = (0..300).map(|application| Route {
         application: application.to_string(),
         hosts: (0..101).map(|number| format!("{:0>240}.{application}-{number}", "")).collect(),
         target: Target::Absent,

@@ -98,7 +98,8 @@ fn file(seed: u64) -> String {
 fn build(text: &str) -> (Vec<String>, Value) {
     let tag = format!("launchway-test/agreement:{}", std::process::id());
     let mut client = Command::new("docker")
-        .args(["build", "--force-rm", "--network", "none", "--tag", &tag, "-"])
+        // Without the cache, whose images another test may remove at any moment.
+        .args(["build", "--no-cache", "--force-rm", "--network", "none", "--tag", &tag, "-"])
         .env("DOCKER_BUILDKIT", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
