@@ -76,7 +76,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let launchway = Embedded::builder(FileStore::open(&path).await?, Nothing::default());
     // Nothing is trimmed, and a version counts as stable at once.
     let launchway = launchway.limits(|limits| limits.stable = Duration::ZERO).build();
-    let measured = async {
+    let measured = Box::pin(async {
         let blueprint = |name: &str| -> Result<_, Box<dyn Error>> {
             Ok(Blueprint::of_image(name.parse()?, "test".parse()?, "web:1".parse()?, 80.try_into()?))
         };
@@ -98,7 +98,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{records:>8}  {:>9.2} ms  {:>8} KiB", took.as_secs_f64() * 1000.0, bytes / 1024);
         }
         Ok::<_, Box<dyn Error>>(())
-    };
+    });
     let mut outcome = Ok(());
     launchway.run(async { outcome = measured.await }).await?;
     for file in [path.clone(), path.with_extension("lock")] {

@@ -91,10 +91,10 @@ impl Embedded {
         };
         tokio::join!(
             stopping,
-            Arc::clone(&self.worker).run(stopped.clone()),
-            Arc::clone(&self.reconciler).run(stopped.clone()),
-            self.maintenance.run(stopped.clone()),
-            self.keep_trimming(stopped),
+            Box::pin(Arc::clone(&self.worker).run(stopped.clone())),
+            Box::pin(Arc::clone(&self.reconciler).run(stopped.clone())),
+            Box::pin(self.maintenance.run(stopped.clone())),
+            Box::pin(self.keep_trimming(stopped)),
         );
         Ok(())
     }

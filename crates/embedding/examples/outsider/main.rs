@@ -137,7 +137,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let ada = User::invited(id.into(), "ada".parse()?, "ada@example.com".parse()?, then);
     let ada = Actor::vouched_for(ada, engines, Role::Admin);
     let act = async {
-        let outcome = act(&launchway, &ada, &action).await;
+        let outcome = Box::pin(act(&launchway, &ada, &action)).await;
         println!("{}", outcome.unwrap_or_else(|error| format!("error: {error}")));
     };
     Ok(launchway.run(act).await?)

@@ -1,6 +1,6 @@
 //! Records in a SQLite file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use async_trait::async_trait;
 use diesel::{
@@ -53,9 +53,9 @@ impl SqliteStore {
     }
 }
 
-fn open(path: &PathBuf) -> Result<(Table, Records), OpenError> {
+fn open(path: &Path) -> Result<(Table, Records), OpenError> {
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| OpenError::File {
-        path: path.clone(),
+        path: path.to_owned(),
         source: std::io::Error::other(error),
     };
     let connection = SqliteConnection::establish(&path.display().to_string());
@@ -64,14 +64,14 @@ fn open(path: &PathBuf) -> Result<(Table, Records), OpenError> {
         DieselError::DatabaseError(DatabaseErrorKind::Unknown, ref about)
             if about.message().contains("locked") =>
         {
-            OpenError::InUse(path.clone())
+            OpenError::InUse(path.to_owned())
         }
         error => failed(error.into()),
     })?;
     let rows = sql_query("SELECT key, value FROM launchway_records").load::<StoredRow>(&mut connection);
     let rows = rows.map_err(|error| failed(error.into()))?.into_iter();
     let records = Records::load(rows.map(|row| Row { key: row.key, value: Some(row.value) }));
-    let records = records.map_err(|source| OpenError::Row { path: path.clone(), source })?;
+    let records = records.map_err(|source| OpenError::Row { path: path.to_owned(), source })?;
     Ok((Table(connection), records))
 }
 
