@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_an_earlier_boot_is_gone_and_its_number_is_left_alone() {
+    fn a_process_of_an_earlier_boot_is_gone() {
         let folder = tempfile::TempDir::new().unwrap();
         let mut child =
             Command::new("/bin/sh").args(["-c", "exec sleep 60"]).process_group(0).spawn().unwrap();
