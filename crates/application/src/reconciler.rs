@@ -159,7 +159,7 @@ impl Snapshot {
 }
 
 /// The most checks of healthy versions in a second, on average.
-pub const MOST_CHECKS: u64 = 25;
+pub const MOST_CHECKS: u64 = 33;
 /// The most containers that are started, or checked, at once.
 const MOST_AT_ONCE: usize = 16;
 /// The shortest time between two rounds, because events may come in bursts.
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn checks_are_spread_when_versions_are_many() {
         let timings = ReconcilerTimings::default();
-        for (versions, seconds) in [(0, 15), (375, 15), (376, 16), (1000, 40), (10_000, 400)] {
+        for (versions, seconds) in [(0, 15), (495, 15), (496, 16), (1000, 31), (10_000, 304)] {
             assert_eq!(timings.check_interval(versions), Duration::from_secs(seconds), "{versions}");
         }
     }
