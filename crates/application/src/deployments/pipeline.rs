@@ -113,8 +113,6 @@ pub struct Pipeline {
     releaser: Releaser,
     lifecycle: Lifecycle,
     retirer: Retirer,
-    /// True if the previous version is stopped inside the job, because no reconciler would find it.
-    retires_inside: bool,
     records: JobRecords,
 }
 
@@ -158,15 +156,7 @@ impl Pipeline {
             routes: ports.routes,
             context,
         };
-        Self { subjects, builder, releaser, lifecycle, retirer, retires_inside: false, records }
-    }
-
-    /// Configures the pipeline to run without a reconciler: a deployment finishes only when the previous
-    /// version is stopped.
-    #[must_use]
-    pub fn without_reconciler(mut self) -> Self {
-        self.retires_inside = true;
-        self
+        Self { subjects, builder, releaser, lifecycle, retirer, records }
     }
 
     /// Stops a version that lost the traffic once its last request is done. If it cannot be stopped now, it
@@ -204,12 +194,7 @@ impl Pipeline {
             return Ok(Vec::new());
         };
         match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
-            Ok(mut retired) => {
-                if self.retires_inside {
-                    for retired in retired.drain(..) {
-                        self.retire(&retired).await;
-                    }
-                }
+            Ok(retired) => {
                 attempt.log.flush().await;
                 self.records.settle(claimed, Outcome::Succeeded, Vec::new()).await?;
                 Ok(retired)

@@ -23,7 +23,7 @@ const HEALTHY: Duration = Duration::from_secs(10);
 pub(super) async fn check<'a>(open: Open<'a>, image: &'a ImageRef) -> Result<(), Failures> {
     let tests: Vec<(&'static str, Test<'a>)> = vec![
         ("a started version is listed and healthy", Box::pin(is_listed(open, image))),
-        ("an ended version is not listed", Box::pin(is_ended(open, image))),
+        ("an ended version is not there", Box::pin(is_ended(open, image))),
         ("the end of an unknown version is no error", Box::pin(is_idempotent(open))),
         ("two attempts run beside each other", Box::pin(runs_beside(open, image))),
         ("a version is started again in its own place", Box::pin(is_replaced(open, image))),

@@ -198,13 +198,15 @@ impl ProcessHost {
     /// Asks the process of a folder to end, waits, and kills it with its whole group. The grace period begins once,
     /// however often the call is interrupted and repeated.
     async fn end_process(&self, folder: &Path, process: &ProcessId) {
-        let begun = folder.join("ending");
-        if !begun.exists() {
-            // Without the file, the grace period begins anew with the next call.
-            fs::write(&begun, "").ok();
-            process.terminate();
+        let (begun, this_call) = (folder.join("ending"), Instant::now());
+        if !begun.exists()
+            && let Err(error) = fs::write(&begun, "")
+        {
+            tracing::warn!(%error, "begin of a grace period could not be recorded");
         }
-        while process.is_alive() && age(&begun) < self.grace {
+        // Again with each call: an earlier one may have been interrupted before it.
+        process.terminate();
+        while process.is_alive() && age(&begun).max(this_call.elapsed()) < self.grace {
             sleep(POLL).await;
         }
         process.kill();

@@ -16,12 +16,12 @@ use super::Records;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// The newest log lines that each application keeps.
+    /// The newest log lines that each application keeps; more than 200,000 are not kept.
     pub log_lines: i64,
     /// The newest finished deployments that each application keeps; versions that can be rolled back to, and
     /// the live one, are kept beside them.
     pub deployments: usize,
-    /// The time that a finished job is kept.
+    /// The time that a finished job is kept, at most 30 days.
     pub jobs: TimeDelta,
     /// The time that an entry of the audit log is kept.
     pub audit: TimeDelta,

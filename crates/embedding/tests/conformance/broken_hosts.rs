@@ -20,7 +20,7 @@ enum Fault {
     Hides,
     /// It lists what it ended.
     ShowsEnded,
-    /// It does not end anything.
+    /// It forgets versions instead of ending them.
     NeverEnds,
     /// It runs one version of a deployment at a time.
     RunsOne,
@@ -34,8 +34,14 @@ enum Fault {
     Panics,
 }
 
-/// The versions that outlive a host.
-type Machine = Arc<StdMutex<BTreeMap<VersionId, SocketAddr>>>;
+/// The versions that outlive a host: those that respond, and those that are listed.
+type Machine = Arc<StdMutex<State>>;
+
+#[derive(Default)]
+struct State {
+    up: BTreeMap<VersionId, SocketAddr>,
+    listed: BTreeMap<VersionId, SocketAddr>,
+}
 
 struct Broken(Fault, Machine);
 
@@ -47,32 +53,37 @@ impl Host for Broken {
             Fault::Panics => panic!("no idea"),
             _ => {}
         }
-        let mut running = self.1.lock().unwrap();
+        let State { up, listed } = &mut *self.1.lock().unwrap();
         if self.0 == Fault::RunsOne {
-            running.retain(|id, _| id.deployment != version.id.deployment);
+            up.retain(|id, _| id.deployment != version.id.deployment);
+            listed.retain(|id, _| id.deployment != version.id.deployment);
         }
         let address = SocketAddr::from(([127, 0, 0, 1], 3000 + u16::try_from(version.id.attempt).unwrap()));
-        running.insert(version.id, address);
+        up.insert(version.id, address);
+        if self.0 != Fault::Hides {
+            listed.insert(version.id, address);
+        }
         Ok(address)
     }
 
     async fn list(&self) -> Result<Vec<(VersionId, SocketAddr)>, StepError> {
-        let hides = self.0 == Fault::Hides;
-        Ok(self.1.lock().unwrap().iter().filter(|_| !hides).map(|(id, address)| (*id, *address)).collect())
+        Ok(self.1.lock().unwrap().listed.iter().map(|(id, address)| (*id, *address)).collect())
     }
 
     async fn end(&self, id: VersionId) -> Result<(), StepError> {
-        if matches!(self.0, Fault::NeverEnds | Fault::ShowsEnded) {
-            return Ok(());
+        let State { up, listed } = &mut *self.1.lock().unwrap();
+        if self.0 != Fault::ShowsEnded {
+            listed.remove(&id);
         }
-        match self.1.lock().unwrap().remove(&id) {
+        let ended = if self.0 == Fault::NeverEnds { None } else { up.remove(&id) };
+        match ended {
             None if self.0 == Fault::Complains => Err(StepError::Retryable("there is none".to_owned())),
             _ => Ok(()),
         }
     }
 
     async fn check(&self, target: &ProbeTarget) -> Result<(), String> {
-        let is_up = self.1.lock().unwrap().values().any(|address| *address == target.address);
+        let is_up = self.1.lock().unwrap().up.values().any(|address| *address == target.address);
         if is_up { Ok(()) } else { Err("nothing listens".to_owned()) }
     }
 }
@@ -81,7 +92,7 @@ async fn check(fault: Fault) -> Result<(), launchway_embedding::conformance::Fai
     let machine = Machine::default();
     let open = || async {
         if fault == Fault::Forgets {
-            machine.lock().unwrap().clear();
+            *machine.lock().unwrap() = State::default();
         }
         Broken(fault, Arc::clone(&machine))
     };
@@ -100,8 +111,12 @@ async fn a_version_that_is_not_listed_is_found() {
 
 #[tokio::test]
 async fn a_version_that_is_never_ended_is_found() {
-    found(check(Fault::NeverEnds).await, "an ended version is not listed");
-    found(check(Fault::ShowsEnded).await, "an ended version is not listed");
+    found(check(Fault::NeverEnds).await, "an ended version is not there");
+}
+
+#[tokio::test]
+async fn a_version_that_is_listed_after_its_end_is_found() {
+    found(check(Fault::ShowsEnded).await, "an ended version is not there");
 }
 
 #[tokio::test]
