@@ -10,7 +10,7 @@ use launchway_domain::extensions::{
 };
 use libfuzzer_sys::fuzz_target;
 
-/// As many as are told at once.
+/// The largest number of problems in one report.
 const MOST_PROBLEMS: usize = 50;
 const FOLDER: &str = "/srv/runs/1";
 

@@ -61,7 +61,7 @@ fn the_first_administrator_can_be_made_beside_the_api(mut server: TestServer) {
 fn a_reset_password_ends_every_session_at_once(server: TestServer) {
     let first = server.admin();
     let second = server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
-    let grace = server.log_in(server.neighbour("member").email, ADMIN_PASSWORD);
+    let grace = server.log_in(server.other_tenant("member").email, ADMIN_PASSWORD);
     for session in [&first, &second] {
         session.get("/api/v1/user").success();
     }
@@ -91,7 +91,7 @@ fn without_a_server_the_first_administrator_can_be_made_too() {
 }
 
 #[test]
-fn what_is_wrong_with_an_administrator_is_told() {
+fn what_is_wrong_with_an_administrator_is_reported() {
     let data = tempfile::tempdir().unwrap();
     for (arguments, name) in [
         (["--email", "nonsense", "--username", "ada"], "--email"),

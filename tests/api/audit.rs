@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 super::on_both_databases!(
     every_change_leaves_an_entry_that_a_person_can_read,
-    an_activity_has_the_fields_of_the_contract,
+    an_activity_has_the_documented_fields,
     pages_are_stable_and_totals_right,
-    filters_narrow_the_trail,
-    an_organization_sees_its_own_trail_only,
-    secrets_are_not_in_the_trail,
+    filters_narrow_the_audit_log,
+    an_organization_sees_its_own_audit_log_only,
+    secrets_are_not_in_the_audit_log,
     an_application_change_is_audited_without_its_secrets,
-    a_whole_trail_passes_the_check,
+    a_complete_audit_log_passes_the_check,
 );
 
 const LOGS: &str = "/api/v1/audit/logs";
@@ -41,19 +41,19 @@ fn every_change_leaves_an_entry_that_a_person_can_read(server: TestServer) {
     grace.log_in().post("/api/v1/auth/logout", &json!({})).success();
     ada.patch("/api/v1/organizations/users", &json!({"user_id": grace.id, "role": "member"})).success();
     ada.send_json("DELETE", "/api/v1/organizations/users", &json!({"user_id": grace.id})).success();
-    let wish = json!({
+    let spec = json!({
         "name": "site", "repository": "git@git.example.com:site.git", "branch": "main", "port": 80,
         "environment": "production", "build_pack": "static",
     });
-    let site = ada.post("/api/v1/deploy/application", &wish).success();
+    let site = ada.post("/api/v1/deploy/application", &spec).success();
     let secret = format!("/api/v1/deploy/application/webhook-secret?id={}", site["id"].as_str().unwrap());
     ada.get(&secret).success();
     ada.get(&secret).success();
     ada.send("POST", &secret, None).success();
-    let mut told = messages(&ada, "");
-    told.reverse();
+    let mut reported = messages(&ada, "");
+    reported.reverse();
     assert_eq!(
-        told,
+        reported,
         [
             "ada registered ada@example.com as the first administrator",
             "ada created the organization `ada's Team`",
@@ -78,7 +78,7 @@ fn every_change_leaves_an_entry_that_a_person_can_read(server: TestServer) {
     );
 }
 
-fn an_activity_has_the_fields_of_the_contract(server: TestServer) {
+fn an_activity_has_the_documented_fields(server: TestServer) {
     let ada = server.admin().with_header("x-request-id", "trace-me-42");
     ada.patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
     let user = ada.get("/api/v1/user").success();
@@ -148,7 +148,7 @@ fn pages_are_stable_and_totals_right(server: TestServer) {
     assert_eq!(message, "page must be at least 1, got 0; page_size must be at least 1, got 0");
 }
 
-fn filters_narrow_the_trail(server: TestServer) {
+fn filters_narrow_the_audit_log(server: TestServer) {
     let ada = server.admin();
     let grace = join(&server, &ada, "grace@example.com", "member").log_in();
     grace.patch("/api/v1/user/settings/theme", &json!({"theme": "100_percent"})).success();
@@ -175,7 +175,7 @@ fn filters_narrow_the_trail(server: TestServer) {
     assert!(message.starts_with("search must be at most 200 characters"), "{message}");
 }
 
-fn an_organization_sees_its_own_trail_only(server: TestServer) {
+fn an_organization_sees_its_own_audit_log_only(server: TestServer) {
     let ada = server.admin();
     let second = ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();
     let elsewhere = ada.with_header("x-organization-id", second["id"].as_str().unwrap());
@@ -188,25 +188,25 @@ fn an_organization_sees_its_own_trail_only(server: TestServer) {
     assert!(messages(&ada, "search=dark").is_empty());
 }
 
-fn secrets_are_not_in_the_trail(server: TestServer) {
+fn secrets_are_not_in_the_audit_log(server: TestServer) {
     let ada = server.admin();
     let token = ada.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
     let change = json!({"current_password": "correct horse battery", "new_password": "another passphrase"});
     ada.patch("/api/v1/user/password", &change).success();
-    let trail = ada.get(&format!("{LOGS}?page_size=100")).text;
-    assert!(trail.contains("[changed]"));
+    let audit_log = ada.get(&format!("{LOGS}?page_size=100")).text;
+    assert!(audit_log.contains("[changed]"));
     for secret in ["correct horse battery", "another passphrase", token["token"].as_str().unwrap()] {
-        assert!(!trail.contains(secret), "{secret}");
+        assert!(!audit_log.contains(secret), "{secret}");
     }
 }
 
 fn an_application_change_is_audited_without_its_secrets(server: TestServer) {
     let ada = server.admin();
-    let wish = json!({
+    let spec = json!({
         "name": "shop", "repository": "https://git.example.com/shop.git", "branch": "main", "port": 8080,
         "environment": "production", "build_pack": "dockerfile",
     });
-    let made = ada.post("/api/v1/deploy/application", &wish).success();
+    let made = ada.post("/api/v1/deploy/application", &spec).success();
     let id = made["id"].as_str().unwrap();
     let change = json!({
         "repository": "https://ada:ghp_token@git.example.com/store.git", "branch": "next", "port": 9000,
@@ -214,7 +214,7 @@ fn an_application_change_is_audited_without_its_secrets(server: TestServer) {
         "environment_variables": {"PASSWORD": "hunter3"},
     });
     ada.put(&format!("/api/v1/deploy/application?id={id}&redeploy=false"), &change).success();
-    let told = activities(&ada, "resource_type=application&action=update")[0]["metadata"].clone();
+    let entries = activities(&ada, "resource_type=application&action=update")[0]["metadata"].clone();
     for (field, value) in [
         ("repository", "https://git.example.com/store.git"),
         ("branch", "next"),
@@ -223,13 +223,13 @@ fn an_application_change_is_audited_without_its_secrets(server: TestServer) {
         ("pre_run_command", "[changed]"),
         ("environment_variables", "[changed]"),
     ] {
-        assert_eq!(told[field], value, "{field}");
+        assert_eq!(entries[field], value, "{field}");
     }
-    let trail = ada.get(&format!("{LOGS}?page_size=100")).text;
-    assert!(!trail.contains("hunter") && !trail.contains("ghp_token"), "{trail}");
+    let audit_log = ada.get(&format!("{LOGS}?page_size=100")).text;
+    assert!(!audit_log.contains("hunter") && !audit_log.contains("ghp_token"), "{audit_log}");
 }
 
-fn a_whole_trail_passes_the_check(server: TestServer) {
+fn a_complete_audit_log_passes_the_check(server: TestServer) {
     let ada = server.admin();
     ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();
     let output = server.command(&["audit", "verify"]).output().unwrap();
@@ -254,7 +254,7 @@ fn a_changed_or_removed_entry_is_found() {
         let path = server.data_dir().join("launchway.db");
         let mut database = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
         if !tampering.contains("audit_chains") {
-            database.batch_execute(tampering).expect_err("the trail is append-only");
+            database.batch_execute(tampering).expect_err("the audit log is append-only");
         }
         let unguarded =
             "DROP TRIGGER audit_entries_only_grow_on_update; DROP TRIGGER audit_entries_only_grow_on_delete;";

@@ -15,10 +15,10 @@ const LOGIN: &str = "/api/v1/auth/login";
 
 super::on_both_databases!(
     a_login_answers_with_a_token_and_the_user,
-    an_unknown_address_and_a_wrong_password_cannot_be_told_apart,
+    an_unknown_address_and_a_wrong_password_look_the_same,
     the_case_of_an_address_does_not_matter,
     logging_out_ends_exactly_that_session,
-    a_session_that_ran_out_is_over,
+    an_expired_session_has_ended,
     a_session_outlives_a_restart,
 );
 
@@ -46,7 +46,7 @@ fn a_login_answers_with_a_token_and_the_user(server: TestServer) {
 
 /// The time that they take is the same because both cost one password hash; a test cannot measure
 /// that reliably beside others.
-fn an_unknown_address_and_a_wrong_password_cannot_be_told_apart(server: TestServer) {
+fn an_unknown_address_and_a_wrong_password_look_the_same(server: TestServer) {
     server.admin();
     let wrong = server.client().post(LOGIN, &credentials(ADMIN_EMAIL, "not the password"));
     let unknown = server.client().post(LOGIN, &credentials("nobody@example.com", "not the password"));
@@ -80,7 +80,7 @@ fn logging_out_ends_exactly_that_session(server: TestServer) {
     third.get("/api/v1/user").success();
 }
 
-fn a_session_that_ran_out_is_over(mut server: TestServer) {
+fn an_expired_session_has_ended(mut server: TestServer) {
     let admin = server.admin();
     admin.get("/api/v1/user").success();
     server.kill();

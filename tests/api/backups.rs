@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    deployments::stage::{DEPLOY, Stage, wish},
+    deployments::stage::{DEPLOY, Stage, spec},
     front::{page, site},
     wait::until,
 };
@@ -83,14 +83,14 @@ impl Kept {
 
 /// A server with an engine and a front proxy, a site, a container, and a secret of every kind that callers
 /// can read again.
-pub(crate) struct Furnished {
+pub(crate) struct PopulatedStage {
     pub(crate) stage: Stage,
     pub(crate) application: String,
     web: String,
     paths: Vec<String>,
 }
 
-impl Furnished {
+impl PopulatedStage {
     pub(crate) fn on(start: fn(&[(&str, &str)]) -> Stage) -> Self {
         let stage = start(&[WITH_A_FRONT]);
         let repository = stage.repository("site");
@@ -102,9 +102,9 @@ impl Furnished {
         let (application, _) = stage.create_live(&site("site", &repository));
         let repository = stage.repository("web");
         repository.commit_page("a container");
-        let mut wish = wish("web", &repository);
-        wish["environment_variables"] = json!({"GREETING": "a secret \u{1F511} \"quoted\"\n"});
-        let (web, _) = stage.create_live(&wish);
+        let mut spec = spec("web", &repository);
+        spec["environment_variables"] = json!({"GREETING": "a secret \u{1F511} \"quoted\"\n"});
+        let (web, _) = stage.create_live(&spec);
         Authenticator::enabled_for(&stage.admin);
         let admin = &stage.admin;
         admin.get(&format!("{DEPLOY}/webhook-secret?id={web}")).success();
@@ -158,34 +158,34 @@ impl Furnished {
 }
 
 fn restored(from: fn(&[(&str, &str)]) -> Stage, to: impl FnOnce() -> Option<FreshDatabase>) {
-    let mut furnished = Furnished::on(from);
-    furnished.is_reached();
-    let tag = |furnished: &Furnished| {
-        let answer = furnished.stage.server.visitor("site.ada-s-team.localhost").get("/");
+    let mut populated = PopulatedStage::on(from);
+    populated.is_reached();
+    let tag = |populated: &PopulatedStage| {
+        let answer = populated.stage.server.visitor("site.ada-s-team.localhost").get("/");
         (answer.headers["etag"].clone(), answer.headers["last-modified"].clone())
     };
-    let (secret, tag_before) = (furnished.webhook_secret(), tag(&furnished));
-    let before = furnished.answers();
-    let kept = Kept::of(&furnished.stage.server);
+    let (secret, tag_before) = (populated.webhook_secret(), tag(&populated));
+    let before = populated.answers();
+    let kept = Kept::of(&populated.stage.server);
 
-    furnished.stage.server.kill();
-    furnished.stage.server.kill_front();
-    furnished.stage.server.lose_data();
-    furnished.stage.server.use_database(to());
-    let said = succeed(&furnished.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    populated.stage.server.kill();
+    populated.stage.server.kill_front();
+    populated.stage.server.lose_data();
+    populated.stage.server.use_database(to());
+    let said = succeed(&populated.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
     // Needed for a restore on another machine.
     assert!(said.contains("  web\n") && said.contains("redeploy") && !said.contains("  site\n"), "{said}");
-    furnished.stage.server.restart();
-    furnished.stage.reconnect();
-    furnished.is_reached();
-    assert_eq!(furnished.answers(), before);
-    assert_eq!(furnished.webhook_secret(), secret);
-    assert_eq!(tag(&furnished), tag_before, "browsers notice nothing");
-    let verified = succeed(&furnished.stage.server, &["audit", "verify"]);
+    populated.stage.server.restart();
+    populated.stage.reconnect();
+    populated.is_reached();
+    assert_eq!(populated.answers(), before);
+    assert_eq!(populated.webhook_secret(), secret);
+    assert_eq!(tag(&populated), tag_before, "browsers notice nothing");
+    let verified = succeed(&populated.stage.server, &["audit", "verify"]);
     assert!(verified.contains("ok") && !verified.contains("BROKEN"), "{verified}");
     // It goes on from there.
-    let again = furnished.stage.redeploy(&furnished.application);
-    furnished.stage.deployed(&again);
+    let again = populated.stage.redeploy(&populated.application);
+    populated.stage.deployed(&again);
 }
 
 #[test]
@@ -210,27 +210,27 @@ fn what_was_on_postgres_can_be_restored_on_sqlite() {
 
 #[test]
 fn without_the_engines_images_applications_are_deployed_again() {
-    let mut furnished = Furnished::on(Stage::on_sqlite);
-    let kept = Kept::of(&furnished.stage.server);
-    furnished.stage.server.kill();
-    furnished.stage.server.kill_front();
-    furnished.stage.server.lose_data();
-    for id in furnished.stage.engine.containers() {
+    let mut populated = PopulatedStage::on(Stage::on_sqlite);
+    let kept = Kept::of(&populated.stage.server);
+    populated.stage.server.kill();
+    populated.stage.server.kill_front();
+    populated.stage.server.lose_data();
+    for id in populated.stage.engine.containers() {
         launchway_testkit::docker::docker(&["rm", "--force", &id]);
     }
-    for id in furnished.stage.engine.images() {
+    for id in populated.stage.engine.images() {
         launchway_testkit::docker::docker(&["image", "rm", "--force", &id]);
     }
-    let said = succeed(&furnished.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    let said = succeed(&populated.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
     let line = said.lines().find(|line| line.ends_with("  web")).unwrap();
     let web = line.split_whitespace().next().unwrap().to_owned();
-    furnished.stage.server.restart();
-    furnished.stage.reconnect();
+    populated.stage.server.restart();
+    populated.stage.reconnect();
     // The site is there at once.
-    assert_eq!(page(&furnished.stage, "site.ada-s-team.localhost"), "a site");
-    let again = furnished.stage.redeploy(&web);
-    furnished.stage.deployed(&again);
-    furnished.is_reached();
+    assert_eq!(page(&populated.stage, "site.ada-s-team.localhost"), "a site");
+    let again = populated.stage.redeploy(&web);
+    populated.stage.deployed(&again);
+    populated.is_reached();
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn fields_that_do_not_exist_are_named_all_at_once() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn everything_that_is_wrong_is_reported_at_once() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let body = json!({"font_family": "a;b", "font_size": 70_000});
@@ -211,11 +211,11 @@ fn kept(admin: &Client, theme: &str) {
 fn an_application_can_be_sent_back_as_it_was_shown() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
-    let wish = json!({
+    let spec = json!({
         "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
         "environment": "production", "build_pack": "static", "environment_variables": {"NAME": "value"},
     });
-    let made = admin.post("/api/v1/deploy/application", &wish).success();
+    let made = admin.post("/api/v1/deploy/application", &spec).success();
     let shown = &made["environment_variables"];
     assert_eq!(shown, r#"{"NAME":"value"}"#);
     let path = format!("/api/v1/deploy/application?id={}", made["id"].as_str().unwrap());

@@ -7,14 +7,14 @@ const DEPLOY: &str = "/api/v1/deploy/application";
 
 super::on_both_databases!(
     who_change_different_fields_at_once_lose_nothing,
-    who_knows_an_older_version_is_told_so,
+    who_knows_an_older_version_gets_a_conflict,
 );
 
 /// Creates an application, whose deployments fail here.
 fn an_application(admin: &Client) -> Value {
-    let wish = json!({"name": "web", "repository": "https://git.example.com/web.git", "branch": "main",
+    let spec = json!({"name": "web", "repository": "https://git.example.com/web.git", "branch": "main",
         "port": 8080, "environment": "production", "build_pack": "static"});
-    admin.post(DEPLOY, &wish).success()
+    admin.post(DEPLOY, &spec).success()
 }
 
 fn who_change_different_fields_at_once_lose_nothing(server: TestServer) {
@@ -40,7 +40,7 @@ fn who_change_different_fields_at_once_lose_nothing(server: TestServer) {
     );
 }
 
-fn who_knows_an_older_version_is_told_so(server: TestServer) {
+fn who_knows_an_older_version_gets_a_conflict(server: TestServer) {
     let admin = server.admin();
     let made = an_application(&admin);
     let id = made["id"].as_str().unwrap();

@@ -162,7 +162,7 @@ fn tables_are_made_once_on_postgres() {
 }
 
 #[test]
-fn a_database_that_does_not_answer_is_told_without_its_password() {
+fn a_database_outage_is_reported_without_its_password() {
     // Nothing listens on the port for discarding.
     let unreachable = [("LAUNCHWAY_DATABASE_URL", "postgres://ada:hunter2@127.0.0.1:9/launchway")];
     for verb in ["serve", "migrate"] {
@@ -175,7 +175,7 @@ fn a_database_that_does_not_answer_is_told_without_its_password() {
 }
 
 #[test]
-fn a_key_that_is_none_is_told_and_not_replaced() {
+fn an_invalid_key_is_reported_and_not_replaced() {
     let data = tempfile::tempdir().unwrap();
     std::fs::write(data.path().join("secret.key"), "too short\n").unwrap();
     let output = command(data.path(), &[]).arg("serve").stdin(Stdio::null()).output().unwrap();

@@ -8,7 +8,7 @@ use std::{
 use launchway_testkit::{client::Client, postgres::FreshDatabase, server::TestServer};
 
 use crate::{
-    backups::{Furnished, fail, succeed},
+    backups::{PopulatedStage, fail, succeed},
     deployments::stage::Stage,
 };
 
@@ -37,15 +37,15 @@ fn while_visited(front: &str, work: impl FnOnce()) -> (usize, usize) {
 
 #[test]
 fn sqlite_becomes_postgres_and_back_and_visitors_notice_nothing() {
-    let mut furnished = Furnished::on(Stage::on_sqlite);
-    furnished.is_reached();
-    let before = furnished.answers();
-    let front = furnished.stage.server.front().to_owned();
-    let proxy = furnished.stage.server.front_process().unwrap();
+    let mut populated = PopulatedStage::on(Stage::on_sqlite);
+    populated.is_reached();
+    let before = populated.answers();
+    let front = populated.stage.server.front().to_owned();
+    let proxy = populated.stage.server.front_process().unwrap();
     let target = FreshDatabase::create();
     let url = target.url();
     let (asked, failed) = while_visited(&front, || {
-        let server = &mut furnished.stage.server;
+        let server = &mut populated.stage.server;
         let said = fail(server, &["database", "move", "--to", &url]);
         assert!(said.contains("another Launchway is running"), "{said}");
         assert!(server.terminate().success());
@@ -59,20 +59,20 @@ fn sqlite_becomes_postgres_and_back_and_visitors_notice_nothing() {
         assert!(said.contains("the database is not empty"), "{said}");
         server.use_database(Some(target));
         server.restart();
-        furnished.stage.reconnect();
-        furnished.is_reached();
+        populated.stage.reconnect();
+        populated.is_reached();
     });
     assert!(asked > 100, "{asked}");
     assert_eq!(failed, 0, "of {asked}");
-    assert_eq!(furnished.stage.server.front_process(), Some(proxy));
-    assert_eq!(furnished.answers(), before);
-    assert!(!succeed(&furnished.stage.server, &["audit", "verify"]).contains("BROKEN"));
-    let again = furnished.stage.redeploy(&furnished.application);
-    furnished.stage.deployed(&again);
+    assert_eq!(populated.stage.server.front_process(), Some(proxy));
+    assert_eq!(populated.answers(), before);
+    assert!(!succeed(&populated.stage.server, &["audit", "verify"]).contains("BROKEN"));
+    let again = populated.stage.redeploy(&populated.application);
+    populated.stage.deployed(&again);
 
     // And back, to another file than before, which is still there.
-    let before = furnished.answers();
-    let server = &mut furnished.stage.server;
+    let before = populated.answers();
+    let server = &mut populated.stage.server;
     server.terminate();
     let file = server.data_dir().join("back.db");
     let url = format!("sqlite://{}", file.display());
@@ -80,13 +80,13 @@ fn sqlite_becomes_postgres_and_back_and_visitors_notice_nothing() {
     server.use_database(None);
     server.set("LAUNCHWAY_DATABASE_URL", &url);
     server.restart();
-    furnished.stage.reconnect();
-    assert_eq!(furnished.answers(), before);
-    assert!(!succeed(&furnished.stage.server, &["audit", "verify"]).contains("BROKEN"));
+    populated.stage.reconnect();
+    assert_eq!(populated.answers(), before);
+    assert!(!succeed(&populated.stage.server, &["audit", "verify"]).contains("BROKEN"));
 }
 
 #[test]
-fn what_cannot_be_moved_is_told_and_changes_nothing() {
+fn what_cannot_be_moved_is_reported_and_changes_nothing() {
     let mut server = TestServer::on_sqlite();
     let admin = server.admin();
     server.terminate();

@@ -53,17 +53,17 @@ fn answers_about_applications_have_the_form_that_is_documented() {
     const DEPLOY: &str = "/api/v1/deploy/application";
     let server = TestServer::on_sqlite();
     let admin = server.admin();
-    let mut wish = json!({
+    let mut spec = json!({
         "name": "shop", "repository": "registry.example/shop", "port": 8080, "environment": "production",
         "build_pack": "image", "domain": "shop.example.com", "labels": ["a"],
         "environment_variables": {"A": "b"},
     });
-    let application = admin.post(DEPLOY, &wish).success();
+    let application = admin.post(DEPLOY, &spec).success();
     let (id, deployment) = (&application["id"], &application["deployments"][0]["id"]);
     let by_id = json!({ "id": id });
     let (id, deployment_id) = (id.as_str().unwrap(), deployment.as_str().unwrap());
-    wish["name"] = json!("second");
-    wish["domain"] = json!("");
+    spec["name"] = json!("second");
+    spec["domain"] = json!("");
     let of_query = format!("{DEPLOY}?id={id}");
     let one = format!("{DEPLOY}/deployments/{deployment_id}");
     let cancelled = json!({ "id": deployment });
@@ -71,7 +71,7 @@ fn answers_about_applications_have_the_form_that_is_documented() {
         &server,
         &admin,
         &[
-            ("POST", DEPLOY, DEPLOY, Some(&wish)),
+            ("POST", DEPLOY, DEPLOY, Some(&spec)),
             ("GET", &of_query, DEPLOY, None),
             ("GET", "/api/v1/deploy/applications", "/api/v1/deploy/applications", None),
             ("GET", &format!("{DEPLOY}/deployments?id={id}"), &format!("{DEPLOY}/deployments"), None),
@@ -98,12 +98,12 @@ fn events_of_a_stream_have_the_form_that_is_documented() {
     const DEPLOYMENTS: &str = "/api/v1/deploy/application/deployments";
     let server = TestServer::on_sqlite();
     let admin = server.admin();
-    let wish = json!({
+    let spec = json!({
         "name": "shop", "repository": "registry.example/shop", "port": 8080, "environment": "production",
         "build_pack": "image",
     });
     let deployment =
-        admin.post("/api/v1/deploy/application", &wish).success()["deployments"][0]["id"].clone();
+        admin.post("/api/v1/deploy/application", &spec).success()["deployments"][0]["id"].clone();
     admin.post("/api/v1/deploy/application/cancel-deployment", &json!({ "id": deployment })).success();
     let stream = admin.get(&format!("{DEPLOYMENTS}/{}/logs/stream", deployment.as_str().unwrap()));
 
@@ -136,11 +136,11 @@ fn answers_about_webhooks_have_the_form_that_is_documented() {
     const SECRET: &str = "/api/v1/deploy/application/webhook-secret";
     let server = TestServer::on_sqlite();
     let admin = server.admin();
-    let wish = json!({
+    let spec = json!({
         "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
         "environment": "production", "build_pack": "static",
     });
-    let site = admin.post("/api/v1/deploy/application", &wish).success();
+    let site = admin.post("/api/v1/deploy/application", &spec).success();
     let path = format!("{SECRET}?id={}", site["id"].as_str().unwrap());
     expect_documented(&server, &admin, &[("POST", &path, SECRET, None), ("GET", &path, SECRET, None)]);
     let secret = admin.get(&path).success()["secret"].as_str().unwrap().to_owned();
@@ -205,8 +205,8 @@ fn answers_about_extensions_have_the_form_that_is_documented() {
 #[test]
 fn answers_about_notifications_have_the_form_that_is_documented() {
     const NOTIFICATION: &str = "/api/v1/notification";
-    let postbox = TestReceiver::answering(|number, _| Reply::Status(if number == 0 { 500 } else { 204 }));
-    let allowed = format!("127.0.0.1/32:{}", postbox.port);
+    let receiver = TestReceiver::answering(|number, _| Reply::Status(if number == 0 { 500 } else { 204 }));
+    let allowed = format!("127.0.0.1/32:{}", receiver.port);
     let server = TestServer::configured(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
         ("LAUNCHWAY_NOTIFICATION_RETRIES", "1h"),
@@ -215,12 +215,12 @@ fn answers_about_notifications_have_the_form_that_is_documented() {
     let [webhook, smtp] = ["webhook", "smtp"].map(|kind| format!("{NOTIFICATION}/{kind}"));
     let doubled = |path: &str| format!("/api/v1{path}");
     let by_type = format!("{webhook}/{{type}}");
-    let wish = |kind: &str| json!({"type": kind, "webhook_url": postbox.url()});
-    expect_documented(&server, &admin, &[("POST", &webhook, &webhook, Some(&wish("generic")))]);
+    let spec = |kind: &str| json!({"type": kind, "webhook_url": receiver.url()});
+    expect_documented(&server, &admin, &[("POST", &webhook, &webhook, Some(&spec("generic")))]);
     // A pending delivery, until the channel is switched off.
     let member = json!({"email": "grace@example.com", "role": "viewer"});
     admin.post("/api/v1/organizations/users", &member).success();
-    let _one = postbox.wait_for(1);
+    let _one = receiver.wait_for(1);
     let off = json!({"type": "generic", "is_active": false});
     let mail = json!({"host": "smtp.example.com", "from_email": "launchway@example.com"});
     let try_it = json!({"channel": "generic"});
@@ -229,7 +229,7 @@ fn answers_about_notifications_have_the_form_that_is_documented() {
         &server,
         &admin,
         &[
-            ("POST", &doubled(&webhook), &doubled(&webhook), Some(&wish("slack"))),
+            ("POST", &doubled(&webhook), &doubled(&webhook), Some(&spec("slack"))),
             ("PUT", &webhook, &webhook, Some(&off)),
             ("GET", &deliveries, &deliveries, None),
             ("PUT", &webhook, &webhook, Some(&json!({"type": "generic", "is_active": true}))),

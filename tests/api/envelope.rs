@@ -33,7 +33,7 @@ fn an_unknown_path_is_answered_in_the_envelope() {
 }
 
 #[test]
-fn a_known_path_with_another_method_tells_which_methods_it_has() {
+fn a_known_path_with_another_method_lists_its_methods() {
     let server = TestServer::on_sqlite();
     for (method, path, allow) in [
         ("POST", "/api/v1/auth/is-admin-registered", "GET, HEAD"),

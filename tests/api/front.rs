@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::deployments::{
     repository::Repository,
-    stage::{Stage, wish},
+    stage::{Stage, spec},
 };
 
 /// A server with an engine and a front proxy.
@@ -24,10 +24,10 @@ fn stage() -> Stage {
 
 /// The body of a request that publishes a repository's files.
 pub(crate) fn site(name: &str, repository: &Repository) -> Value {
-    let mut wish = wish(name, repository);
-    wish["build_pack"] = json!("static");
-    wish["health_check_path"] = json!("");
-    wish
+    let mut spec = spec(name, repository);
+    spec["build_pack"] = json!("static");
+    spec["health_check_path"] = json!("");
+    spec
 }
 
 /// Returns the page at a host.

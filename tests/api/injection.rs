@@ -61,7 +61,7 @@ fn no_payload_in_any_field_reaches_a_shell() {
     for (number, payload) in PAYLOADS.iter().enumerate() {
         let text = payload.replace('§', canaries.to_str().unwrap());
         for (at, (field, put)) in FIELDS.iter().enumerate() {
-            let mut body = wish(&format!("app-{number}-{at}"), &repository);
+            let mut body = spec(&format!("app-{number}-{at}"), &repository);
             put(&mut body, &text);
             let answer = admin.post("/api/v1/deploy/application", &body);
             match answer.status {
@@ -73,7 +73,7 @@ fn no_payload_in_any_field_reaches_a_shell() {
     }
     // Were one of them always the case, this test would show nothing.
     assert!(accepted >= 120 && refused >= 400, "{accepted} accepted, {refused} refused");
-    wait_until_nothing_is_under_way(&admin);
+    wait_until_idle(&admin);
     assert!(engine.calls().iter().any(|call| call.arguments.first().is_some_and(|first| first == "build")));
     let left: Vec<_> = fs::read_dir(&canaries).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
@@ -100,7 +100,7 @@ fn server(engine: &FakeDocker, repository: &Path) -> TestServer {
     ])
 }
 
-fn wish(name: &str, repository: &Path) -> Value {
+fn spec(name: &str, repository: &Path) -> Value {
     json!({
         "name": name,
         "repository": repository,
@@ -123,7 +123,7 @@ fn make_repository(folder: &Path) {
     }
 }
 
-fn wait_until_nothing_is_under_way(admin: &Client) {
+fn wait_until_idle(admin: &Client) {
     let deadline = Instant::now() + TIMEOUT;
     for state in ["queued", "cloning", "building", "deploying"] {
         let path = format!("/api/v1/deploy/applications?page_size=1&status={state}");

@@ -115,7 +115,7 @@ fn is_shared_memory(path: &Path) -> bool {
 }
 
 /// The URL of the database that a server uses.
-fn database_of(server: &TestServer) -> String {
+pub(crate) fn database_of(server: &TestServer) -> String {
     let command = server.command(&[]);
     let configured = command.get_envs().find(|(name, _)| *name == "LAUNCHWAY_DATABASE_URL");
     match configured.and_then(|(_, value)| value) {
@@ -180,7 +180,7 @@ fn refuses_an_empty_database_beside_a_used_data_directory(server: TestServer) {
     let url = empty.url();
     let wrong = [("LAUNCHWAY_DATABASE_URL", url.as_str()), WITH_A_FRONT];
     for verb in [&["serve"][..], &[], &["migrate"]] {
-        let told = refused(command_with(&stopped.server, verb, &wrong));
+        let output = refused(command_with(&stopped.server, verb, &wrong));
         let folder = stopped.server.data_dir().display().to_string();
         for expected in [
             &folder,
@@ -192,7 +192,7 @@ fn refuses_an_empty_database_beside_a_used_data_directory(server: TestServer) {
             "LAUNCHWAY_DATA_DIR",
             "launchway serve --adopt",
         ] {
-            assert!(told.contains(expected), "{verb:?}: {expected} is not in: {told}");
+            assert!(output.contains(expected), "{verb:?}: {expected} is not in: {output}");
         }
         stopped.is_untouched();
     }
@@ -208,11 +208,11 @@ fn refuses_an_empty_database_beside_a_used_data_directory(server: TestServer) {
         stopped.is_untouched();
     }
     let admin = ["admin", "create", "--email", "eve@example.com", "--username", "eve"];
-    let told = crate::administration::with_input(
+    let output = crate::administration::with_input(
         command_with(&stopped.server, &admin, &wrong),
         "another good passphrase",
     );
-    assert!(!told.status.success() && words(&told).contains("is empty"), "{}", words(&told));
+    assert!(!output.status.success() && words(&output).contains("is empty"), "{}", words(&output));
     stopped.is_untouched();
     empty.assert_untouched(&mut stopped.server);
 }
@@ -235,9 +235,9 @@ fn refuses_the_database_of_another_installation(server: TestServer) {
             &["backup", "create", &backup],
             &["database", "move", "--to", "sqlite:///nowhere/at/all.db"],
         ] {
-            let told = refused(command_with(&directory.server, verb, &wrong));
+            let message = refused(command_with(&directory.server, verb, &wrong));
             for expected in [&directory.id, &database.id, &url, "Nothing was changed", "--adopt"] {
-                assert!(told.contains(expected), "{verb:?}: {expected} is not in: {told}");
+                assert!(message.contains(expected), "{verb:?}: {expected} is not in: {message}");
             }
             stopped.is_untouched();
             other.is_untouched();

@@ -18,7 +18,7 @@ super::on_both_databases!(
     an_invitation_ends_with_the_role_of_its_admin,
     a_program_does_not_accept,
     the_invitations_of_an_organization_are_for_its_admins,
-    every_step_is_in_the_audit_trail,
+    every_step_is_in_the_audit_log,
 );
 
 const USERS: &str = "/api/v1/organizations/users";
@@ -224,8 +224,8 @@ fn an_invitation_ends_with_the_role_of_its_admin(server: TestServer) {
     let world = World::new(&server);
     let bob = join(&server, &world.ada, "bob@example.com", "admin");
     let grace = join(&server, &world.eve, "grace@example.com", "viewer").log_in();
-    let wish = json!({"email": "grace@example.com", "role": "admin"});
-    let invited = bob.log_in().post(USERS, &wish).success();
+    let spec = json!({"email": "grace@example.com", "role": "admin"});
+    let invited = bob.log_in().post(USERS, &spec).success();
     assert_eq!(grace.get(OWN).success()[0]["invited_by"], "bob");
     withdraw(&world.ada, &json!(bob.id)).success();
     assert_eq!(grace.get(OWN).success(), json!([]));
@@ -243,8 +243,8 @@ fn a_program_does_not_accept(server: TestServer) {
     // And a program of an admin does not get to see the token.
     let token = world.ada.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
     let program = server.client().with_token(token["token"].as_str().unwrap());
-    let wish = json!({"email": "grace@example.com", "role": "viewer"});
-    assert!(program.post(USERS, &wish).failure(403, "forbidden").contains("needs a session"));
+    let spec = json!({"email": "grace@example.com", "role": "viewer"});
+    assert!(program.post(USERS, &spec).failure(403, "forbidden").contains("needs a session"));
 }
 
 fn the_invitations_of_an_organization_are_for_its_admins(server: TestServer) {
@@ -259,7 +259,7 @@ fn the_invitations_of_an_organization_are_for_its_admins(server: TestServer) {
     viewer.post(&path, &json!({"role": "admin"})).failure(400, "unknown_field");
 }
 
-fn every_step_is_in_the_audit_trail(server: TestServer) {
+fn every_step_is_in_the_audit_log(server: TestServer) {
     let world = World::new(&server);
     let (grace, invited) = world.invited(&server, "member");
     let client = grace.log_in();
@@ -268,10 +268,10 @@ fn every_step_is_in_the_audit_trail(server: TestServer) {
     withdraw(&world.ada, &invited["user_id"]).success();
     accept(&client, &world.invite("grace@example.com", "viewer"));
     let activities = world.ada.get("/api/v1/audit/logs?page_size=6").success()["activities"].clone();
-    let told: Vec<&str> =
+    let entries: Vec<&str> =
         activities.as_array().unwrap().iter().rev().map(|one| one["message"].as_str().unwrap()).collect();
     assert_eq!(
-        told,
+        entries,
         [
             "ada invited grace@example.com as member",
             "grace declined the invitation",

@@ -14,7 +14,7 @@ super::on_both_databases!(
 
 fn foreign_and_missing_organizations_are_rejected_alike(server: TestServer) {
     let admin = server.admin();
-    let foreign = server.neighbour("admin").organization_id;
+    let foreign = server.other_tenant("admin").organization_id;
     for path in [
         "/api/v1/user",
         "/api/v1/user/settings",
@@ -66,12 +66,12 @@ fn who_has_no_token_learns_nothing_about_organizations() {
 fn a_member_who_is_removed_is_out_on_the_very_next_request() {
     let server = TestServer::on_postgres();
     server.admin();
-    let neighbour = server.neighbour("member");
-    let grace = server.log_in(neighbour.email, ADMIN_PASSWORD);
+    let other_tenant = server.other_tenant("member");
+    let grace = server.log_in(other_tenant.email, ADMIN_PASSWORD);
     let token = grace.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
     let program = server.client().with_token(token["token"].as_str().unwrap());
     let inside = |client: &launchway_testkit::client::Client| {
-        client.with_header("x-organization-id", neighbour.organization_id)
+        client.with_header("x-organization-id", other_tenant.organization_id)
     };
     inside(&grace).get("/api/v1/user").success();
     program.get("/api/v1/user").success();

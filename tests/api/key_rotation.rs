@@ -38,13 +38,13 @@ impl Secrets {
     fn on(server: TestServer) -> Self {
         let admin = server.admin();
         let (authenticator, _) = Authenticator::enabled_for(&admin);
-        let wish = json!({
+        let spec = json!({
             "name": "site", "repository": "https://ada:hunter2@git.example.com/site.git", "branch": "main",
             "port": 80, "environment": "production", "build_pack": "static",
             "build_variables": {"ONE": "canary one"}, "environment_variables": {"TWO": "canary two"},
         });
         let once = admin.with_header("idempotency-key", "once");
-        let id = once.post(DEPLOY, &wish).success()["id"].as_str().unwrap().to_owned();
+        let id = once.post(DEPLOY, &spec).success()["id"].as_str().unwrap().to_owned();
         let hook = json!({"type": "generic", "webhook_url": "https://hooks.example.com/canary"});
         admin.post("/api/v1/notification/webhook", &hook).success();
         admin.post("/api/v1/notification/webhook/generic/secret", &json!({})).success();
@@ -63,8 +63,25 @@ impl Secrets {
         ];
         let mut secrets = Self { server, admin, authenticator, paths, before: Vec::new() };
         secrets.settle();
+        secrets.compose(&id);
         secrets.before = secrets.shown();
         secrets
+    }
+
+    /// Stores a composition of an application as an earlier version did, in a file, which the next start moves to the
+    /// database.
+    fn compose(&mut self, application: &str) {
+        let column = if self.server.is_on_sqlite() { "lower(hex(id))" } else { "id::text" };
+        let deployments = self.server.query(&format!("SELECT {column} AS value FROM deployments"));
+        self.server.terminate();
+        let folder = self.server.data_dir().join("compositions");
+        fs::create_dir_all(folder.join(application)).unwrap();
+        let kept =
+            json!({"file": "services: {}", "env_files": {"a.env": "canary"}, "images": {}, "volumes": []});
+        fs::write(folder.join(format!("{application}/{}.json", deployments[0])), kept.to_string()).unwrap();
+        self.server.restart();
+        assert!(!folder.exists());
+        self.admin = self.admin.at(self.server.url());
     }
 
     /// Waits until no job, deployment or run is open.
@@ -119,10 +136,11 @@ impl Secrets {
 }
 
 /// Every column with sealed values.
-const SEALED: [&str; 12] = [
+const SEALED: [&str; 13] = [
     "applications.build_variables",
     "applications.credentials",
     "applications.environment_variables",
+    "compositions.sealed",
     "deploy_keys.private_key",
     "extension_executions.sealed_values",
     "idempotency_keys.answer",

@@ -51,6 +51,7 @@ mod passwords;
 mod quotas;
 mod reference_page;
 mod registration;
+mod replicas;
 mod request_ids;
 mod secrets;
 mod settings;

@@ -174,8 +174,8 @@ fn tokens_of_a_removed_member_stay_void_when_they_come_back(server: TestServer) 
 fn a_token_grants_no_more_than_it_has_and_sees_no_setup_token(server: TestServer) {
     let ada = server.admin();
     let program = |permissions: Value| {
-        let wish = json!({"name": permissions.to_string().chars().take(40).collect::<String>(), "permissions": permissions});
-        let token = ada.post("/api/v1/auth/tokens", &wish).success();
+        let spec = json!({"name": permissions.to_string().chars().take(40).collect::<String>(), "permissions": permissions});
+        let token = ada.post("/api/v1/auth/tokens", &spec).success();
         server.client().with_token(token["token"].as_str().unwrap())
     };
     let narrow = program(json!(["organization:update"]));

@@ -48,20 +48,20 @@ fn remote_metrics_require_an_installation_administrator() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let program = |name: &str, permissions: Option<&[&str]>| {
-        let wish = json!({"name": name, "permissions": permissions});
-        let token = admin.post("/api/v1/auth/tokens", &wish).success();
+        let spec = json!({"name": name, "permissions": permissions});
+        let token = admin.post("/api/v1/auth/tokens", &spec).success();
         server.client().with_token(token["token"].as_str().unwrap())
     };
     let issued_for_it = program("prometheus", Some(&["metrics:read"]));
     let others = [program("ci", None), program("reader", Some(&["deploy:read", "audit:read"]))];
-    let grace = server.log_in(server.neighbour("admin").email, ADMIN_PASSWORD);
+    let grace = server.log_in(server.other_tenant("admin").email, ADMIN_PASSWORD);
     // It is for metrics and for nothing else.
     issued_for_it.get("/api/v1/deploy/applications").failure(403, "forbidden");
     issued_for_it.get("/api/v1/audit/logs").failure(403, "forbidden");
     // Only an administrator of the installation can put it into a token; an admin of an organization
     // cannot.
-    let wish = json!({"name": "prometheus", "permissions": ["metrics:read"]});
-    let refused = grace.post("/api/v1/auth/tokens", &wish).failure(400, "validation_failed");
+    let spec = json!({"name": "prometheus", "permissions": ["metrics:read"]});
+    let refused = grace.post("/api/v1/auth/tokens", &spec).failure(400, "validation_failed");
     assert!(refused.contains("`metrics:read`"), "{refused}");
     for (name, value) in [
         ("x-forwarded-for", "127.0.0.1"),

@@ -45,21 +45,21 @@ macro_rules! from_both_databases {
 use from_both_databases;
 
 /// A server, its administrator, and a receiver that the operator allows.
-struct House {
+struct Fixture {
     server: TestServer,
     admin: Client,
-    postbox: TestReceiver,
+    receiver: TestReceiver,
 }
 
-impl House {
+impl Fixture {
     /// With a receiver that accepts everything.
     fn new(start: Start) -> Self {
         Self::with(start, TestReceiver::taking(), &[])
     }
 
     /// With that receiver, which is not configured yet, and more settings.
-    fn with(start: Start, postbox: TestReceiver, settings: &[(&str, &str)]) -> Self {
-        let allowed = allowing(&postbox);
+    fn with(start: Start, receiver: TestReceiver, settings: &[(&str, &str)]) -> Self {
+        let allowed = allowing(&receiver);
         let mut all = vec![
             ("LAUNCHWAY_OUTBOUND_ALLOW", allowed.as_str()),
             ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms,100ms"),
@@ -67,12 +67,12 @@ impl House {
         all.extend_from_slice(settings);
         let server = start(&all);
         let admin = server.admin();
-        Self { server, admin, postbox }
+        Self { server, admin, receiver }
     }
 
     /// Configures the receiver as a channel of that kind.
-    fn tell(&self, kind: &str) {
-        tell(&self.admin, kind, &self.postbox.url());
+    fn add_channel(&self, kind: &str) {
+        add_channel(&self.admin, kind, &self.receiver.url());
     }
 
     /// Restarts the server, and points the client to it.
@@ -83,12 +83,12 @@ impl House {
 }
 
 /// The setting that allows only this receiver.
-fn allowing(postbox: &TestReceiver) -> String {
-    format!("127.0.0.1/32:{}", postbox.port)
+fn allowing(receiver: &TestReceiver) -> String {
+    format!("127.0.0.1/32:{}", receiver.port)
 }
 
 /// Configures `url` as a channel of that kind.
-fn tell(admin: &Client, kind: &str, url: &str) {
+fn add_channel(admin: &Client, kind: &str, url: &str) {
     admin.post(WEBHOOK, &json!({"type": kind, "webhook_url": url})).success();
 }
 

@@ -35,7 +35,7 @@ fn one_server_at_a_time_has_a_data_directory(server: TestServer) {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told() {
+fn a_port_that_is_taken_is_reported() {
     let server = TestServer::on_sqlite();
     let elsewhere = tempfile::tempdir().unwrap();
     let mut second = server.command(&["serve"]);

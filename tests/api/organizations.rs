@@ -107,11 +107,11 @@ fn foreign_and_missing_organizations_get_the_same_response(server: TestServer) {
     let eve = join(&server, &in_organization(&ada, &second), "eve@example.com", "admin").log_in();
     let bob = join(&server, &ada, "bob@example.com", "viewer");
     let token = ada.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
-    let wish = json!({
+    let spec = json!({
         "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
         "environment": "production", "build_pack": "static",
     });
-    let site = ada.post("/api/v1/deploy/application", &wish).success();
+    let site = ada.post("/api/v1/deploy/application", &spec).success();
     let ask = |organization: &str, user: &str, token: &str, application: &str| {
         let by_id = format!("/api/v1/organizations?id={organization}");
         let users = "/api/v1/organizations/users";

@@ -19,7 +19,7 @@ fn a_new_password_ends_the_other_sessions_and_keeps_this_one(server: TestServer)
     let first = server.admin();
     let this = server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
     let third = server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
-    let grace = server.log_in(server.neighbour("member").email, ADMIN_PASSWORD);
+    let grace = server.log_in(server.other_tenant("member").email, ADMIN_PASSWORD);
     let answer = change(&this, ADMIN_PASSWORD, NEW_PASSWORD);
     assert_eq!(answer.success(), Value::Null);
     assert_eq!(answer.message(), "Password updated successfully");

@@ -136,11 +136,11 @@ fn a_fork_beyond_the_quota_is_a_conflict() {
 fn a_quota_that_is_no_number_names_its_setting() {
     let server = TestServer::on_sqlite();
     let shown = server.command(&["config"]).env("LAUNCHWAY_QUOTA_APPLICATIONS", "many").output().unwrap();
-    let told = String::from_utf8_lossy(&shown.stderr).into_owned();
-    assert!(!shown.status.success(), "{told}");
+    let text = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(!shown.status.success(), "{text}");
     assert!(
-        told.contains("LAUNCHWAY_QUOTA_APPLICATIONS is `many`") && told.contains("0 for no limit"),
-        "{told}"
+        text.contains("LAUNCHWAY_QUOTA_APPLICATIONS is `many`") && text.contains("0 for no limit"),
+        "{text}"
     );
 }
 
@@ -153,10 +153,10 @@ fn log_streams_beyond_a_quota_are_rate_limited() {
     ]);
     let ada = server.admin();
     let grace = join(&server, &ada, "grace@example.com", "viewer").log_in();
-    let mut wish = a_site("web");
+    let mut spec = a_site("web");
     // It waits for an engine that is not there, so that its log does not end.
-    wish["build_pack"] = json!("dockerfile");
-    let made = ada.post("/api/v1/deploy/application", &wish).success();
+    spec["build_pack"] = json!("dockerfile");
+    let made = ada.post("/api/v1/deploy/application", &spec).success();
     let deployment = made["deployments"][0]["id"].as_str().unwrap();
     let path = format!("/api/v1/deploy/application/deployments/{deployment}/logs/stream");
     let open = |client: &Client| {
@@ -196,8 +196,8 @@ fn run_steps(client: &Client, id: &str, steps: &Value) -> Answer {
         "variables": {},
         "execution": {"run": steps},
     });
-    let wish = json!({"yaml_content": yaml.to_string()});
-    let fork = client.post("/api/v1/extensions/hello-note/fork", &wish).success();
+    let spec = json!({"yaml_content": yaml.to_string()});
+    let fork = client.post("/api/v1/extensions/hello-note/fork", &spec).success();
     let key = fork["extension_id"].as_str().unwrap();
     client.post(&format!("/api/v1/extensions/{key}/run"), &json!({}))
 }

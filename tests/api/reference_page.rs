@@ -80,8 +80,8 @@ impl Browser {
         self.post("goog/cdp/execute", &json!({"cmd": "Emulation.setEmulatedMedia", "params": features}));
     }
 
-    /// Returns what the browser has complained about.
-    fn complaints(&self) -> Vec<Value> {
+    /// Returns the errors in the console of the browser.
+    fn console_errors(&self) -> Vec<Value> {
         let log = self.post("se/log", &json!({"type": "browser"}));
         log.as_array().unwrap().iter().filter(|entry| entry["level"] == "SEVERE").cloned().collect()
     }
@@ -185,5 +185,5 @@ fn the_page_can_be_searched_and_sends_requests() {
     browser.run("document.querySelectorAll('details').forEach(each => each.open = true);");
     assert_eq!(browser.value("document.documentElement.scrollWidth"), 390);
     browser.picture("narrow.png");
-    assert_eq!(browser.complaints(), Vec::<Value>::new());
+    assert_eq!(browser.console_errors(), Vec::<Value>::new());
 }

@@ -9,23 +9,23 @@ use crate::{
 };
 
 super::on_both_databases!(
-    endpoint_1_tells_whether_an_administrator_is_registered,
+    an_installation_reports_whether_it_has_an_administrator,
     the_first_administrator_is_logged_in_and_has_a_team,
     of_200_registrations_at_the_same_moment_exactly_one_wins,
     registration_stays_closed_after_a_restart,
 );
 
-fn endpoint_1_tells_whether_an_administrator_is_registered(server: TestServer) {
+fn an_installation_reports_whether_it_has_an_administrator(server: TestServer) {
     let asked = || server.client().get("/api/v1/auth/is-admin-registered");
-    let told = |registered: bool| {
+    let reported = |registered: bool| {
         json!({
             "data": {"admin_registered": registered}, "message": "Admin registration status",
             "status": "success",
         })
     };
-    assert_eq!((asked().status, asked().json()), (200, told(false)));
+    assert_eq!((asked().status, asked().json()), (200, reported(false)));
     server.admin();
-    assert_eq!((asked().status, asked().json()), (200, told(true)));
+    assert_eq!((asked().status, asked().json()), (200, reported(true)));
 }
 
 fn the_first_administrator_is_logged_in_and_has_a_team(server: TestServer) {
@@ -172,7 +172,7 @@ fn a_rejected_registration_names_the_field_and_can_be_retried() {
 }
 
 #[test]
-fn everything_that_is_missing_is_told_at_once() {
+fn everything_that_is_missing_is_reported_at_once() {
     let server = TestServer::on_sqlite();
     let answer = server.client().post("/api/v1/auth/register", &json!({}));
     assert_eq!(

@@ -83,11 +83,11 @@ fn use_secrets(server: &TestServer) -> Vec<(&'static str, String)> {
 
 /// Returns the secret of a webhook, after a delivery of GitLab with it.
 fn webhook_secret(admin: &Client) -> String {
-    let wish = json!({
+    let spec = json!({
         "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
         "environment": "production", "build_pack": "static",
     });
-    let site = admin.post("/api/v1/deploy/application", &wish).success();
+    let site = admin.post("/api/v1/deploy/application", &spec).success();
     let path = format!("/api/v1/deploy/application/webhook-secret?id={}", site["id"].as_str().unwrap());
     let secret = admin.get(&path).success()["secret"].as_str().unwrap().to_owned();
     let host = admin.with_header("x-gitlab-event", "Push Hook").with_header("x-gitlab-token", &secret);

@@ -8,6 +8,14 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
+use crate::{backups::succeed, installation::database_of};
+
+super::on_both_databases!(
+    the_token_stays_the_same_until_it_is_used,
+    the_file_of_an_earlier_version_becomes_the_token,
+    a_key_rotation_keeps_the_token,
+);
+
 const REGISTER: &str = "/api/v1/auth/register";
 
 #[test]
@@ -78,14 +86,54 @@ fn from_elsewhere_the_token_opens_the_door_once() {
     server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
 }
 
-#[test]
-fn the_token_stays_the_same_until_it_is_used() {
-    let mut server = TestServer::on_sqlite();
+fn the_token_stays_the_same_until_it_is_used(mut server: TestServer) {
     let token = token_in_file(&server);
     server.restart();
     assert_eq!(token_in_file(&server), token);
     let elsewhere = server.client().with_header("via", "1.1 proxy");
     elsewhere.post(REGISTER, &ada(&json!(token))).success();
+    assert!(stored(&server).is_empty(), "the registration deletes it");
+}
+
+fn the_file_of_an_earlier_version_becomes_the_token(mut server: TestServer) {
+    server.terminate();
+    server.execute("DELETE FROM setup_token");
+    std::fs::write(server.data_dir().join("setup-token"), "lwi_of-an-earlier-version\n").unwrap();
+    server.restart();
+    assert!(server.announcement().contains("lwi_of-an-earlier-version"), "{}", server.announcement());
+    assert!(stored(&server).concat().starts_with("v1:"), "sealed");
+}
+
+fn a_key_rotation_keeps_the_token(mut server: TestServer) {
+    let (token, before) = (token_in_file(&server), stored(&server));
+    server.terminate();
+    succeed(&server, &["key", "rotate"]);
+    assert_ne!(stored(&server), before);
+    std::fs::remove_file(server.data_dir().join("setup-token")).unwrap();
+    server.restart();
+    assert_eq!(token_in_file(&server), token);
+}
+
+#[test]
+fn every_server_of_an_installation_has_the_same_token() {
+    let mut first = TestServer::on_postgres();
+    let token = token_in_file(&first);
+    first.terminate();
+    let key = first.data_dir().join("secret.key");
+    let settings = [
+        ("LAUNCHWAY_DATABASE_URL", &*database_of(&first)),
+        ("LAUNCHWAY_SECRET_KEY_FILE", key.to_str().unwrap()),
+    ];
+    let mut second = TestServer::configured(&settings);
+    assert_eq!(token_in_file(&second), token);
+    assert!(second.announcement().contains(&token), "{}", second.announcement());
+    let elsewhere = second.client().with_header("via", "1.1 proxy");
+    elsewhere.post(REGISTER, &ada(&json!(token))).success();
+    second.terminate();
+
+    first.restart();
+    assert!(!first.data_dir().join("setup-token").exists());
+    assert!(!first.announcement().contains(&token), "{}", first.announcement());
 }
 
 #[test]
@@ -108,6 +156,11 @@ fn ada(setup_token: &Value) -> Value {
     json!({
         "email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD, "setup_token": setup_token,
     })
+}
+
+/// Returns the sealed token in the database, if there is one.
+fn stored(server: &TestServer) -> Vec<String> {
+    server.query("SELECT sealed AS value FROM setup_token")
 }
 
 fn token_in_file(server: &TestServer) -> String {

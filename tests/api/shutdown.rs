@@ -10,9 +10,9 @@ use crate::wait::until;
 
 const READY: &str = "/ready";
 
-super::on_both_databases!(a_request_under_way_is_finished);
+super::on_both_databases!(a_running_request_is_finished);
 
-fn a_request_under_way_is_finished(mut server: TestServer) {
+fn a_running_request_is_finished(mut server: TestServer) {
     let body = json!({"email": ADMIN_EMAIL, "username": "ada", "password": ADMIN_PASSWORD});
     let session = server.client().post("/api/v1/auth/register", &body).success();
     let token = session["access_token"].as_str().unwrap();

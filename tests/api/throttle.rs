@@ -16,7 +16,7 @@ super::on_both_databases!(
 
 fn after_ten_wrong_passwords_even_the_right_one_has_to_wait(mut server: TestServer) {
     server.admin();
-    let neighbour = server.neighbour("member");
+    let other_tenant = server.other_tenant("member");
     for _ in 0..9 {
         guess(&server.client(), ADMIN_EMAIL).failure(401, "invalid_credentials");
     }
@@ -30,7 +30,7 @@ fn after_ten_wrong_passwords_even_the_right_one_has_to_wait(mut server: TestServ
     has_to_wait(&right(&server.client()));
     has_to_wait(&guess(&server.client(), ADMIN_EMAIL));
     // Others at the same address do not.
-    server.log_in(neighbour.email, ADMIN_PASSWORD);
+    server.log_in(other_tenant.email, ADMIN_PASSWORD);
 }
 
 fn guesses_at_the_same_moment_are_counted_too(server: TestServer) {
@@ -119,7 +119,7 @@ fn behind_a_trusted_proxy_the_address_that_it_saw_counts() {
 fn an_account_is_throttled_everywhere_after_100_failures() {
     let server = TestServer::configured(&[("LAUNCHWAY_TRUSTED_PROXIES", "127.0.0.1")]);
     server.admin();
-    let neighbour = server.neighbour("member");
+    let other_tenant = server.other_tenant("member");
     let from =
         |number: usize| server.client().with_header("x-forwarded-for", &format!("198.51.100.{number}"));
     for ten in 0..10 {
@@ -128,7 +128,7 @@ fn an_account_is_throttled_everywhere_after_100_failures() {
         }
     }
     has_to_wait(&right(&from(200)));
-    let other = credentials(neighbour.email, ADMIN_PASSWORD);
+    let other = credentials(other_tenant.email, ADMIN_PASSWORD);
     from(200).post("/api/v1/auth/login", &other).success();
 }
 

@@ -98,7 +98,7 @@ fn of_equal_names_at_the_same_moment_one_wins(server: TestServer) {
 fn tokens_of_others_are_not_found(server: TestServer) {
     let admin = server.admin();
     let (id, program) = issued(&server, &admin, "ci");
-    let grace = server.log_in(server.neighbour("admin").email, ADMIN_PASSWORD);
+    let grace = server.log_in(server.other_tenant("admin").email, ADMIN_PASSWORD);
     assert_eq!(grace.get(TOKENS).success(), json!([]));
     let foreign = grace.delete(&format!("{TOKENS}/{id}"));
     foreign.failure(404, "not_found");
@@ -193,7 +193,7 @@ fn a_permission_that_does_not_exist_is_refused_by_name() {
 fn nobody_gives_a_token_more_than_they_have() {
     let server = TestServer::on_sqlite();
     server.admin();
-    let viewer = server.log_in(server.neighbour("viewer").email, ADMIN_PASSWORD);
+    let viewer = server.log_in(server.other_tenant("viewer").email, ADMIN_PASSWORD);
     let body = json!({"name": "ci", "permissions": ["deploy:read", "deploy:create", "audit:read"]});
     let message = viewer.post(TOKENS, &body).failure(400, "validation_failed");
     assert!(message.contains("`deploy:create`, `audit:read`"), "{message}");
@@ -205,7 +205,7 @@ fn nobody_gives_a_token_more_than_they_have() {
 }
 
 #[test]
-fn an_id_that_is_none_is_told_apart_from_one_that_is_unknown() {
+fn an_invalid_id_is_distinguished_from_an_unknown_one() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     for id in ["ci", "123", "01980000-0000-7000-8000-00000000000", "%00"] {
@@ -217,8 +217,8 @@ fn an_id_that_is_none_is_told_apart_from_one_that_is_unknown() {
 #[test]
 fn every_unknown_permission_is_named_at_once() {
     let server = TestServer::on_sqlite();
-    let wish = json!({"name": "ci", "permissions": ["deploy:write", "deploy:read", "all"]});
-    let message = server.admin().post(TOKENS, &wish).failure(400, "validation_failed");
+    let spec = json!({"name": "ci", "permissions": ["deploy:write", "deploy:read", "all"]});
+    let message = server.admin().post(TOKENS, &spec).failure(400, "validation_failed");
     assert!(message.ends_with("unknown: `deploy:write`, `all`"), "{message}");
 }
 
@@ -253,7 +253,7 @@ fn a_token_works_in_its_own_organization_only() {
     let (_, program) = issued(&server, &admin, "ci");
     let own = admin.get("/api/v1/user").success()["organizations"][0]["id"].as_str().unwrap().to_owned();
     program.with_header("x-organization-id", &own).get("/api/v1/user").success();
-    let other = server.neighbour("admin").organization_id;
+    let other = server.other_tenant("admin").organization_id;
     let refused = program.with_header("x-organization-id", other).get("/api/v1/user");
     refused.failure(403, "forbidden");
     let unknown = "01980000-0000-7000-8000-0000000000ff";

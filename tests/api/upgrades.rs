@@ -8,7 +8,7 @@ use crate::backups::{Kept, fail, succeed};
 super::on_both_databases!(
     a_database_that_fits_is_up_to_date,
     images_that_would_be_refused_are_listed,
-    an_older_database_is_told_of_and_brought_up_to_date,
+    an_older_database_is_reported_and_migrated,
     a_newer_database_is_refused_by_every_verb_and_stays_as_it_is,
 );
 
@@ -35,7 +35,7 @@ fn images_that_would_be_refused_are_listed(server: TestServer) {
     assert!(listed.contains("`shop`") && !listed.contains("nginx"), "{listed}");
 }
 
-fn an_older_database_is_told_of_and_brought_up_to_date(mut server: TestServer) {
+fn an_older_database_is_reported_and_migrated(mut server: TestServer) {
     server.terminate();
     server.execute(
         "DROP INDEX applications_live_idx;

@@ -44,12 +44,12 @@ fn memberships_are_listed_with_their_organizations(server: TestServer) {
 
 fn everyone_sees_themselves(server: TestServer) {
     let admin = server.admin();
-    let neighbour = server.neighbour("viewer");
-    let grace = server.log_in(neighbour.email, ADMIN_PASSWORD);
+    let other_tenant = server.other_tenant("viewer");
+    let grace = server.log_in(other_tenant.email, ADMIN_PASSWORD);
     let user = grace.get("/api/v1/user").success();
     expect_user_with_memberships(&user);
     assert_eq!((&user["username"], &user["type"]), (&json!("grace"), &json!("app_user")));
-    assert_eq!(user["organizations"][0]["id"], neighbour.organization_id);
+    assert_eq!(user["organizations"][0]["id"], other_tenant.organization_id);
     assert_eq!(user["organization_users"][0]["roles"], json!(["viewer"]));
     grace.patch("/api/v1/user/name", &json!({"name": "Grace H."})).success();
     grace.patch("/api/v1/user/settings/theme", &json!({"theme": "navy"})).success();

@@ -26,8 +26,8 @@ fn site(name: &str, repository: &str) -> Value {
 }
 
 /// Creates an application, and returns its id.
-fn create(admin: &Client, wish: &Value) -> String {
-    admin.post(DEPLOY, wish).success()["id"].as_str().unwrap().to_owned()
+fn create(admin: &Client, spec: &Value) -> String {
+    admin.post(DEPLOY, spec).success()["id"].as_str().unwrap().to_owned()
 }
 
 /// Returns the secret of an application's repository.

@@ -53,6 +53,7 @@ const RULES: &[Rule] = &[
             "diesel",
             "getrandom",
             "launchway-application",
+            "launchway-docker",
             "launchway-domain",
             "libsqlite3-sys",
             "serde",

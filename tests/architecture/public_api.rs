@@ -92,7 +92,7 @@ fn public_declarations_are_listed() {
 fn the_library_can_be_packaged() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = "package --offline --no-verify --allow-dirty --quiet -p launchway-domain -p launchway-application \
-                     -p launchway-embedding";
+                     -p launchway-system -p launchway-docker -p launchway-embedding";
     let folder = std::env::temp_dir().join(format!("launchway-package-{}", std::process::id()));
     let packaged = Command::new(cargo)
         .args(arguments.split_whitespace())

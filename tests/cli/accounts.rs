@@ -19,8 +19,8 @@ fn a_newcomer_needs_nothing_but_the_command_line() {
     let server = TestServer::on_sqlite();
     let ada = Person::new();
     let login = ["login", server.url(), "--email", ADMIN_EMAIL];
-    let told = ada.runs_with(&login, &format!("{ADMIN_PASSWORD}\n"));
-    assert!(told.failed(3).contains(&format!("`launchway register {}`", server.url())), "{told}");
+    let output = ada.runs_with(&login, &format!("{ADMIN_PASSWORD}\n"));
+    assert!(output.failed(3).contains(&format!("`launchway register {}`", server.url())), "{output}");
 
     let register =
         ["register", server.url(), "--email", ADMIN_EMAIL, "--username", "ada", "--team", "Engines"];
@@ -53,9 +53,9 @@ fn from_elsewhere_the_setup_token_is_needed() {
     let token = fs::read_to_string(server.data_dir().join("setup-token")).unwrap();
     let ada = Person::new();
     let register = ["register", &elsewhere, "--email", ADMIN_EMAIL, "--username", "ada"];
-    let told = ada.runs_with(&register, &format!("{ADMIN_PASSWORD}\n"));
-    assert!(told.failed(3).contains("--setup-token"), "{told}");
-    assert!(told.stderr.contains("is not encrypted"), "{told}");
+    let output = ada.runs_with(&register, &format!("{ADMIN_PASSWORD}\n"));
+    assert!(output.failed(3).contains("--setup-token"), "{output}");
+    assert!(output.stderr.contains("is not encrypted"), "{output}");
     let with_token: Vec<&str> = register.iter().copied().chain(["--setup-token"]).collect();
     ada.runs_with(&with_token, &format!("lwi_wrong\n{ADMIN_PASSWORD}\n")).failed(3);
     ada.runs_with(&with_token, &format!("{}\n{ADMIN_PASSWORD}\n", token.trim())).succeeded();

@@ -32,7 +32,7 @@ fn an_application_is_shown_changed_and_deleted() {
 
     let nothing = ada.runs(&["app", "edit", "shop"]);
     assert!(nothing.failed(2).contains("--branch"), "{nothing}");
-    let told = ada.runs(&[
+    let output = ada.runs(&[
         "app",
         "edit",
         "shop",
@@ -44,12 +44,12 @@ fn an_application_is_shown_changed_and_deleted() {
         "--auto-deploy",
         "false",
     ]);
-    assert_eq!(told.succeeded(), "");
+    assert_eq!(output.succeeded(), "");
     let known = ada.runs(&["app", "show", "--output", "json"]).json();
     assert_eq!((&known["labels"], &known["auto_deploy"]), (&serde_json::json!(["a", "b"]), &false.into()));
     assert_eq!(known["deployments"].as_array().unwrap().len(), 1);
-    let told = ada.runs(&["app", "edit", "shop", "--domain", "shop.example.com"]);
-    assert!(told.succeeded().contains("Live at http://shop.example.com:"), "{told}");
+    let output = ada.runs(&["app", "edit", "shop", "--domain", "shop.example.com"]);
+    assert!(output.succeeded().contains("Live at http://shop.example.com:"), "{output}");
     let refused = ada.runs(&["app", "edit", "shop", "--branch", "no such..branch"]);
     assert!(refused.failed(2).contains("branch must be"), "{refused}");
 
@@ -70,8 +70,8 @@ fn one_goes_back_and_forth_between_versions() {
     ada.runs(&["deploy"]).succeeded();
     assert_eq!(page(&stage), "the second page\n");
 
-    let told = ada.runs(&["rollback"]);
-    assert!(told.succeeded().starts_with("Live at "), "{told}");
+    let output = ada.runs(&["rollback"]);
+    assert!(output.succeeded().starts_with("Live at "), "{output}");
     assert_eq!(page(&stage), "the first page\n");
     let listed = ada.runs(&["deployments", "shop", "--output", "json"]).json();
     let ids: Vec<_> = listed["deployments"].as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
@@ -103,15 +103,15 @@ fn one_goes_back_and_forth_between_versions() {
 }
 
 #[test]
-fn what_is_under_way_is_cancelled() {
+fn what_is_running_is_cancelled() {
     let stage = Stage::new();
     let repository = stage.repository("shop");
     repository.write("Dockerfile", web_server("RUN sleep 30")).write("index.html", "a page\n").commit();
     let ada = Person::ada(&stage.server).standing_in(repository.path());
     ada.runs(&["init", "--yes"]).succeeded();
     let deployment = ada.runs(&["deploy", "--detach", "--output", "json"]).json();
-    let told = ada.runs(&["cancel"]);
-    assert!(told.succeeded().contains(&text(&deployment["id"])), "{told}");
+    let output = ada.runs(&["cancel"]);
+    assert!(output.succeeded().contains(&text(&deployment["id"])), "{output}");
     until("the end", || {
         let listed = ada.runs(&["deployments", "--output", "json"]).json();
         (listed["deployments"][0]["status"]["status"] == "cancelled").then_some(())
@@ -144,12 +144,15 @@ fn an_application_is_stopped_started_and_opened() {
     fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let ada = ada.with("PATH", &path);
-    let told = ada.runs(&["open", "shop"]);
-    assert!(told.succeeded().starts_with("http://shop.ada-s-team.localhost:"), "{told}");
-    assert_eq!(fs::read_to_string(shown).unwrap(), told.stdout);
+    let output = ada.runs(&["open", "shop"]);
+    assert!(output.succeeded().starts_with("http://shop.ada-s-team.localhost:"), "{output}");
+    assert_eq!(fs::read_to_string(shown).unwrap(), output.stdout);
 
     let without = ada.with("PATH", "/var/empty");
-    let told = without.runs(&["open", "shop"]);
-    assert!(told.succeeded().starts_with("http://shop.") && told.stderr.contains("No browser"), "{told}");
+    let output = without.runs(&["open", "shop"]);
+    assert!(
+        output.succeeded().starts_with("http://shop.") && output.stderr.contains("No browser"),
+        "{output}"
+    );
     assert_eq!(without.runs(&["open", "shop", "--output", "json"]).json().as_array().unwrap().len(), 1);
 }

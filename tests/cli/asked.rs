@@ -16,7 +16,7 @@ const NEW_PASSWORD: &str = "another horse battery";
 
 #[test]
 fn a_run_asks_for_what_is_missing_and_again_for_what_is_refused() {
-    let (_server, ada) = extensions::house();
+    let (_server, ada) = extensions::server_and_ada();
     let fork = extensions::forked(&ada, "echo {{ count }} times hello {{ who }} by {{ key }}");
     let mut terminal = Terminal::of(&ada, &["run", &fork]);
     terminal.shows("count [3]:");

@@ -17,17 +17,17 @@ fn one_command_deploys_a_repository_and_its_changes() {
     let missing = ada.runs(&["deploy"]);
     assert!(missing.failed(2).contains("`launchway init` creates one"), "{missing}");
 
-    let told = ada.runs(&["deploy", "--yes"]);
+    let output = ada.runs(&["deploy", "--yes"]);
     let host = "shop.ada-s-team.localhost";
-    assert_eq!(told.succeeded(), format!("Live at http://{host}:{}\n", port(&stage)), "{told}");
-    assert!(told.stderr.contains("✓ Deployed in "), "{told}");
+    assert_eq!(output.succeeded(), format!("Live at http://{host}:{}\n", port(&stage)), "{output}");
+    assert!(output.stderr.contains("✓ Deployed in "), "{output}");
     assert_eq!(stage.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the first page\n");
 
     // The same file again, then with another branch and a domain more.
     repository.write("index.html", "the second page\n").commit();
-    let told = ada.runs(&["deploy"]);
-    told.succeeded();
-    assert!(!told.stderr.contains('→') && !told.stderr.contains("Created application"), "{told}");
+    let output = ada.runs(&["deploy"]);
+    output.succeeded();
+    assert!(!output.stderr.contains('→') && !output.stderr.contains("Created application"), "{output}");
     assert_eq!(stage.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the second page\n");
 
     repository.git(&["checkout", "--quiet", "-b", "develop"]);
@@ -35,10 +35,10 @@ fn one_command_deploys_a_repository_and_its_changes() {
     let file = std::fs::read_to_string(repository.path().join("launchway.toml")).unwrap();
     let file = file.replace("branch = \"main\"", "branch = \"develop\"\ndomain = \"shop.example.com\"");
     repository.write("launchway.toml", file);
-    let told = ada.runs(&["deploy"]);
-    assert!(told.succeeded().contains("Live at http://shop.example.com:"), "{told}");
-    assert!(told.stderr.contains("branch: main → develop\n"), "{told}");
-    assert!(told.stderr.contains("domain: (none) → shop.example.com\n"), "{told}");
+    let output = ada.runs(&["deploy"]);
+    assert!(output.succeeded().contains("Live at http://shop.example.com:"), "{output}");
+    assert!(output.stderr.contains("branch: main → develop\n"), "{output}");
+    assert!(output.stderr.contains("domain: (none) → shop.example.com\n"), "{output}");
     assert_eq!(
         stage.server.visitor("shop.example.com").try_send("GET", "/", None).unwrap().text,
         "the third page\n"
@@ -55,13 +55,13 @@ fn port(stage: &Stage) -> &str {
 fn programs_get_the_deployment_alone_and_need_not_wait_for_it() {
     let stage = Stage::new();
     let (ada, _) = stage.site("shop");
-    let told = ada.runs(&["deploy", "shop", "--output", "json"]);
-    assert_eq!(told.json()["status"]["status"], "deployed");
-    assert_eq!(told.stderr, "", "{told}");
+    let output = ada.runs(&["deploy", "shop", "--output", "json"]);
+    assert_eq!(output.json()["status"]["status"], "deployed");
+    assert_eq!(output.stderr, "", "{output}");
 
-    let told = ada.runs(&["deploy", "shop@production", "--detach"]);
-    let id = told.succeeded().split_whitespace().nth(1).unwrap().to_owned();
-    assert!(told.stderr.contains(&format!("--deployment {id}")), "{told}");
+    let output = ada.runs(&["deploy", "shop@production", "--detach"]);
+    let id = output.succeeded().split_whitespace().nth(1).unwrap().to_owned();
+    assert!(output.stderr.contains(&format!("--deployment {id}")), "{output}");
     let known = stage.admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
     assert_eq!(text(&known["id"]), id);
     ada.runs(&["deploy", "nothing"]).failed(4);
@@ -71,14 +71,14 @@ fn programs_get_the_deployment_alone_and_need_not_wait_for_it() {
 fn what_the_server_cannot_see_is_said() {
     let stage = Stage::new();
     let (ada, repository) = stage.site("shop");
-    let told = ada.runs(&["deploy"]);
-    assert!(!told.stderr.contains("warning:"), "{told}");
+    let output = ada.runs(&["deploy"]);
+    assert!(!output.stderr.contains("warning:"), "{output}");
     repository.write("index.html", "not committed");
-    let told = ada.runs(&["deploy"]);
-    assert!(told.stderr.contains("warning: 1 file has uncommitted changes"), "{told}");
+    let output = ada.runs(&["deploy"]);
+    assert!(output.stderr.contains("warning: 1 file has uncommitted changes"), "{output}");
     repository.git(&["checkout", "--quiet", "-b", "idea"]);
-    let told = ada.runs(&["deploy"]);
-    assert!(told.stderr.contains("warning: the current branch is idea, but main is deployed"), "{told}");
+    let output = ada.runs(&["deploy"]);
+    assert!(output.stderr.contains("warning: the current branch is idea, but main is deployed"), "{output}");
 
     // A copy whose remote is the repository that is deployed.
     let copy = stage.folder().join("copy");
@@ -89,8 +89,8 @@ fn what_the_server_cannot_see_is_said() {
     copy.write("launchway.toml", file).write("new.html", "").commit();
     copy.write("newer.html", "").commit();
     let ada = ada.standing_in(copy.path());
-    let told = ada.runs(&["deploy"]);
-    assert!(told.stderr.contains("warning: 2 commits of main are not pushed"), "{told}");
+    let output = ada.runs(&["deploy"]);
+    assert!(output.stderr.contains("warning: 2 commits of main are not pushed"), "{output}");
 }
 
 #[test]
@@ -115,31 +115,34 @@ fn an_image_is_built_and_what_fails_is_shown_with_its_lines() {
     repository.write("index.html", "a page\n").commit();
     let ada = Person::ada(&stage.server).standing_in(repository.path());
     ada.runs(&["init", "--yes"]).succeeded();
-    let told = ada.runs(&["deploy"]);
-    assert!(told.succeeded().starts_with("Live at http://shop."), "{told}");
+    let output = ada.runs(&["deploy"]);
+    assert!(output.succeeded().starts_with("Live at http://shop."), "{output}");
     for line in ["\n  Building the image\n", "\n  a step of the build\n", "\n✓ Built in ", "\n✓ Released in "]
     {
-        assert!(told.stderr.contains(line), "{line:?} in {told}");
+        assert!(output.stderr.contains(line), "{line:?} in {output}");
     }
-    assert_eq!(told.stderr.matches("\n  a step of the build\n").count(), 1, "{told}");
+    assert_eq!(output.stderr.matches("\n  a step of the build\n").count(), 1, "{output}");
 
     repository.write("Dockerfile", running("true").replace("CMD", "RUN echo it breaks here && exit 7\nCMD"));
     repository.commit();
-    let told = ada.runs(&["deploy"]);
-    let said = told.failed(1);
+    let output = ada.runs(&["deploy"]);
+    let said = output.failed(1);
     let places = ["it breaks here\n", "✗ Failed after ", "error: the deployment of shop failed: ", "hint: "];
     let places: Vec<_> =
-        places.iter().map(|text| said.rfind(text).unwrap_or_else(|| panic!("{text}: {told}"))).collect();
-    assert!(places.is_sorted(), "{told}");
-    assert!(said.contains("while building") && said.contains("`launchway logs shop --deployment "), "{told}");
+        places.iter().map(|text| said.rfind(text).unwrap_or_else(|| panic!("{text}: {output}"))).collect();
+    assert!(places.is_sorted(), "{output}");
+    assert!(
+        said.contains("while building") && said.contains("`launchway logs shop --deployment "),
+        "{output}"
+    );
 
     // The port is wrong: the hint asks for it.
     repository.write("Dockerfile", running("echo I sleep; sleep 60")).commit();
-    let told = ada.runs(&["deploy", "--output", "json"]);
-    assert_eq!(told.code, Some(1), "{told}");
-    let deployment: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    let output = ada.runs(&["deploy", "--output", "json"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    let deployment: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(deployment["status"]["status"], "failed");
-    assert!(told.stderr.contains("check that it listens on port 8080"), "{told}");
+    assert!(output.stderr.contains("check that it listens on port 8080"), "{output}");
     let live = ada.runs(&["app", "show", "--output", "json"]).json();
     assert_eq!(live["status"]["status"], "running");
 }
@@ -155,7 +158,7 @@ fn a_deployment_that_another_one_replaces_says_which() {
     ada.runs(&["deploy", "--detach"]).succeeded();
     // It waits for the first, until a third takes its place.
     let waits = ada.command(&["deploy", "--timeout", "60s"]);
-    let told = std::thread::scope(|scope| {
+    let output = std::thread::scope(|scope| {
         let waits = scope.spawn(|| { waits }.output().unwrap());
         let id = launchway_testkit::wait::until("the second deployment", || {
             let listed = ada.runs(&["deployments", "shop", "--output", "json"]).json();
@@ -163,12 +166,12 @@ fn a_deployment_that_another_one_replaces_says_which() {
                 .then(|| text(&listed["deployments"][0]["application_id"]))
         });
         let third = stage.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success();
-        (crate::person::Told::new(&["deploy"], waits.join().unwrap()), text(&third["id"]))
+        (crate::person::CommandOutput::new(&["deploy"], waits.join().unwrap()), text(&third["id"]))
     });
-    let (told, third) = told;
-    assert!(told.failed(1).contains(&format!("was cancelled: replaced by deployment {third}")), "{told}");
+    let (output, third) = output;
+    assert!(output.failed(1).contains(&format!("was cancelled: replaced by deployment {third}")), "{output}");
 
-    let told = ada.runs(&["deploy", "shop", "--timeout", "0s"]);
-    assert!(told.failed(1).contains("it continues"), "{told}");
+    let output = ada.runs(&["deploy", "shop", "--timeout", "0s"]);
+    assert!(output.failed(1).contains("it continues"), "{output}");
     ada.runs(&["cancel", "shop"]).succeeded();
 }

@@ -14,7 +14,7 @@ use launchway_testkit::{
 use serde_json::json;
 
 use crate::{
-    person::Told,
+    person::CommandOutput,
     stage::{DEPLOY, Stage, text},
 };
 
@@ -25,21 +25,21 @@ const APPLICATION: &str = "01980000-0000-7000-8000-0000000000a2";
 const DEPLOYMENT: &str = "01980000-0000-7000-8000-0000000000a3";
 
 /// Runs `launchway doctor` with the settings of `server` and `more`.
-fn doctor(server: &TestServer, more: &[(&str, &str)]) -> Told {
+fn doctor(server: &TestServer, more: &[(&str, &str)]) -> CommandOutput {
     let output = server.command(&["doctor"]).envs(more.iter().copied()).output().unwrap();
-    Told::new(&["doctor"], output)
+    CommandOutput::new(&["doctor"], output)
 }
 
 /// Asserts that the report has a line that begins like this, and returns it.
 #[track_caller]
-fn line<'a>(report: &'a Told, begin: &str) -> &'a str {
+fn line<'a>(report: &'a CommandOutput, begin: &str) -> &'a str {
     let found = report.stdout.lines().find(|line| line.starts_with(begin));
     found.unwrap_or_else(|| panic!("no line `{begin}`\n{report}"))
 }
 
 /// Asserts that the report has this line, and a hint with `words` behind it.
 #[track_caller]
-fn has_hint(report: &Told, begin: &str, words: &str) {
+fn has_hint(report: &CommandOutput, begin: &str, words: &str) {
     let mut lines = report.stdout.lines().skip_while(|line| !line.starts_with(begin));
     assert!(lines.next().is_some(), "no line `{begin}`\n{report}");
     let hint = lines.next().unwrap_or_default();
@@ -48,7 +48,7 @@ fn has_hint(report: &Told, begin: &str, words: &str) {
 
 /// Asserts that the checks failed, `failures` of them.
 #[track_caller]
-fn fails(report: &Told, failures: usize) {
+fn fails(report: &CommandOutput, failures: usize) {
     let count = report.stdout.lines().filter(|line| line.starts_with("FAIL  ")).count();
     assert_eq!((report.code, count), (Some(1), failures), "{report}");
     let sentence = match failures {
@@ -60,7 +60,7 @@ fn fails(report: &Told, failures: usize) {
 
 /// Asserts that no check failed.
 #[track_caller]
-fn passes(report: &Told) {
+fn passes(report: &CommandOutput) {
     assert_eq!((report.code, report.stdout.contains("FAIL")), (Some(0), false), "{report}");
     assert_eq!(report.stderr, "", "{report}");
 }

@@ -29,14 +29,14 @@ fn a_name_is_led_to_an_application_and_away_again() {
 }
 
 #[test]
-fn a_code_host_is_told_a_secret_and_an_address() {
+fn a_webhook_secret_is_printed_with_its_address() {
     let server = TestServer::on_sqlite();
     an_application(&server.admin(), "web", "production");
     let ada = Person::ada(&server);
-    let told = ada.runs(&["webhook-secret", "web"]);
-    let secret = told.succeeded().trim().to_owned();
-    assert!(!secret.is_empty() && !secret.contains(char::is_whitespace), "{told}");
-    assert!(told.stderr.contains(&format!("{}/api/v1/webhook", server.url())), "{told}");
+    let output = ada.runs(&["webhook-secret", "web"]);
+    let secret = output.succeeded().trim().to_owned();
+    assert!(!secret.is_empty() && !secret.contains(char::is_whitespace), "{output}");
+    assert!(output.stderr.contains(&format!("{}/api/v1/webhook", server.url())), "{output}");
     assert_eq!(ada.runs(&["webhook-secret", "web"]).succeeded().trim(), secret);
     let again = ada.runs(&["webhook-secret", "web", "--output", "json"]).json();
     assert_eq!(again, json!({"secret": secret}));

@@ -10,7 +10,7 @@ use crate::person::Person;
 /// Settings with which a shell is found, and there is a slot for a run.
 const SETTINGS: &[(&str, &str)] = &[("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LAUNCHWAY_MAX_BUILDS", "4")];
 
-pub(crate) fn house() -> (TestServer, Person) {
+pub(crate) fn server_and_ada() -> (TestServer, Person) {
     let server = TestServer::configured(SETTINGS);
     server.admin();
     let ada = Person::ada(&server);
@@ -35,7 +35,7 @@ pub(crate) fn forked(ada: &Person, line: &str) -> String {
 
 #[test]
 fn the_catalog_is_listed_and_shown() {
-    let (_server, ada) = house();
+    let (_server, ada) = server_and_ada();
     let listed = ada.runs(&["extensions", "--category", "Database"]);
     assert!(listed.succeeded().lines().any(|line| line.starts_with("postgres ")), "{listed}");
     assert!(!listed.stdout.contains("hello-note"), "{listed}");
@@ -54,7 +54,7 @@ fn the_catalog_is_listed_and_shown() {
 
 #[test]
 fn a_run_is_watched_to_its_end() {
-    let (_server, ada) = house();
+    let (_server, ada) = server_and_ada();
     let done = ada.runs(&["run", "hello-note", "--set", "who=ada"]);
     assert_eq!(done.succeeded(), "");
     for line in ["Step 1 of 3: Make folder", "Step 3 of 3: Check file", "completed"] {
@@ -76,11 +76,11 @@ fn a_run_is_watched_to_its_end() {
 
 #[test]
 fn what_is_required_and_not_said_is_named() {
-    let (_server, ada) = house();
+    let (_server, ada) = server_and_ada();
     let fork = forked(&ada, "echo hello {{ who }}; echo the key is {{ key }}");
-    let told = ada.runs(&["run", &fork]);
-    assert!(told.failed(2).contains("`key`, `who`") || told.stderr.contains("`who`, `key`"), "{told}");
-    assert!(!told.stderr.contains("`count`"), "{told}");
+    let output = ada.runs(&["run", &fork]);
+    assert!(output.failed(2).contains("`key`, `who`") || output.stderr.contains("`who`, `key`"), "{output}");
+    assert!(!output.stderr.contains("`count`"), "{output}");
 
     let file = ada.home().join("values.env");
     fs::write(&file, "key='very secret'\nwho=nobody\n").unwrap();
@@ -93,7 +93,7 @@ fn what_is_required_and_not_said_is_named() {
 
 #[test]
 fn a_run_that_fails_says_why_and_fails() {
-    let (_server, ada) = house();
+    let (_server, ada) = server_and_ada();
     let fork = forked(&ada, "echo before; exit 7");
     let failed = ada.runs(&["run", &fork, "--set", "who=a", "--set", "key=x"]);
     let text = failed.failed(1);
@@ -106,7 +106,7 @@ fn a_run_that_fails_says_why_and_fails() {
 
 #[test]
 fn many_lines_come_once_each_and_in_order() {
-    let (_server, ada) = house();
+    let (_server, ada) = server_and_ada();
     let fork = forked(&ada, "i=1; while [ $i -le 2500 ]; do echo line $i.; i=$((i+1)); done");
     let done = ada.runs(&["run", &fork, "--set", "who=a", "--set", "key=x"]);
     done.succeeded();
@@ -118,7 +118,7 @@ fn many_lines_come_once_each_and_in_order() {
 
 #[test]
 fn a_run_that_nobody_watches_is_followed_later_and_cancelled() {
-    let (_server, ada) = house();
+    let (_server, ada) = server_and_ada();
     let fork = forked(&ada, "echo begun; sleep 60");
     let begun = ada.runs(&["run", &fork, "--set", "who=a", "--set", "key=x", "--detach"]);
     let id = begun.succeeded().trim().to_owned();
@@ -129,15 +129,15 @@ fn a_run_that_nobody_watches_is_followed_later_and_cancelled() {
             execution["executions"][0]["execution_log"].as_str().unwrap().contains("begun").then_some(())
         });
         ada.runs(&["extensions", "cancel", &id]).succeeded();
-        let told = watcher.join().unwrap();
-        assert!(told.failed(1).contains("was cancelled") && told.stderr.contains("begun"), "{told}");
+        let output = watcher.join().unwrap();
+        assert!(output.failed(1).contains("was cancelled") && output.stderr.contains("begun"), "{output}");
     });
     ada.runs(&["extensions", "cancel", &id]).failed(5);
 }
 
 #[test]
 fn a_server_that_is_away_for_a_moment_costs_no_line() {
-    let (server, ada) = house();
+    let (server, ada) = server_and_ada();
     let fork = forked(&ada, "for i in 1 2 3 4 5 6; do echo line $i.; sleep 0.5; done");
     thread::scope(|scope| {
         let watcher = scope.spawn(|| ada.runs(&["run", &fork, "--set", "who=a", "--set", "key=x"]));
@@ -149,17 +149,17 @@ fn a_server_that_is_away_for_a_moment_costs_no_line() {
         server.signal("STOP");
         thread::sleep(Duration::from_secs(1));
         server.signal("CONT");
-        let told = watcher.join().unwrap();
-        told.succeeded();
+        let output = watcher.join().unwrap();
+        output.succeeded();
         let lines: Vec<&str> =
-            told.stderr.lines().map(str::trim).filter(|line| line.starts_with("line ")).collect();
+            output.stderr.lines().map(str::trim).filter(|line| line.starts_with("line ")).collect();
         assert_eq!(lines, ["line 1.", "line 2.", "line 3.", "line 4.", "line 5.", "line 6."]);
     });
 }
 
 #[test]
 fn a_fork_is_uninstalled_and_deleted_only_on_purpose() {
-    let (_server, ada) = house();
+    let (_server, ada) = server_and_ada();
     let fork = ada.runs(&["extensions", "fork", "hello-note"]).succeeded().trim().to_owned();
     assert!(fork.starts_with("hello-note-fork-"), "{fork}");
     for verb in ["uninstall", "delete"] {

@@ -14,7 +14,7 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use crate::{
-    person::{Person, Told},
+    person::{CommandOutput, Person},
     stage::{DEPLOY, Stage, text},
     tunnel::Tunnel,
 };
@@ -29,9 +29,9 @@ fn talkative(stage: &Stage, lines: u32) -> Repository {
 
 /// Creates the application without deploying it by the command line; returns its id.
 fn application(stage: &Stage, repository: &Repository) -> String {
-    let wish = json!({"name": "shop", "repository": repository.path(), "branch": "main", "port": 8080,
+    let spec = json!({"name": "shop", "repository": repository.path(), "branch": "main", "port": 8080,
         "environment": "production", "build_pack": "dockerfile", "health_check_path": "/"});
-    let made = stage.admin.post(DEPLOY, &wish).success();
+    let made = stage.admin.post(DEPLOY, &spec).success();
     let first = text(&made["deployments"][0]["id"]);
     stage.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": first})).success();
     text(&made["id"])
@@ -111,13 +111,13 @@ fn fifty_broken_connections_cost_no_line_and_double_none() {
         until("the deployment", || (newest(&stage, &id).1 == 2).then_some(()));
         let followers = [Follower::of(&script), Follower::of(&script)];
         tunnel.cut(60);
-        let told = Told::new(&["deploy"], deploy.join().unwrap());
-        told.succeeded();
+        let output = CommandOutput::new(&["deploy"], deploy.join().unwrap());
+        output.succeeded();
         // Who follows is cut also when nothing comes any more.
         until("fifty cuts", || (tunnel.cuts() >= 50).then_some(()));
         let kept = stage.lines_of(&newest(&stage, &id).0);
         assert!(kept.len() > 300);
-        assert_eq!(lines_in(&told.stderr), kept);
+        assert_eq!(lines_in(&output.stderr), kept);
         // What was asked for once was carried out once, in spite of everything.
         assert_eq!(newest(&stage, &id).1, 2);
 
@@ -156,9 +156,9 @@ fn a_server_that_is_killed_and_comes_back_is_followed_on() {
     said.read_to_string(&mut text).unwrap();
     let mut output = process.wait_with_output().unwrap();
     output.stderr = text.into_bytes();
-    let told = Told::new(&["deploy", "shop"], output);
-    assert!(told.succeeded().starts_with("Live at http://shop."), "{told}");
+    let printed = CommandOutput::new(&["deploy", "shop"], output);
+    assert!(printed.succeeded().starts_with("Live at http://shop."), "{printed}");
     let kept = stage.lines_of(&newest(&stage, &id).0);
     assert!(kept.iter().any(|line| line == "Attempt 2"), "{kept:?}");
-    assert_eq!(lines_in(&told.stderr), kept);
+    assert_eq!(lines_in(&printed.stderr), kept);
 }

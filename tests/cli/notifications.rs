@@ -7,8 +7,8 @@ use crate::person::Person;
 
 #[test]
 fn messages_are_tried_listed_and_sent_again() {
-    let postbox = TestReceiver::taking();
-    let allowed = format!("127.0.0.1/32:{}", postbox.port);
+    let receiver = TestReceiver::taking();
+    let allowed = format!("127.0.0.1/32:{}", receiver.port);
     let server = TestServer::configured(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
         ("LAUNCHWAY_NOTIFICATION_RETRIES", "50ms"),
@@ -18,16 +18,16 @@ fn messages_are_tried_listed_and_sent_again() {
     assert_eq!(ada.runs(&["notifications", "list"]).succeeded(), "No notification channels\n");
     ada.runs(&["notifications", "test", "generic"]).failed(4);
 
-    let wish = json!({"type": "generic", "webhook_url": postbox.url()});
-    admin.post("/api/v1/notification/webhook", &wish).success();
+    let spec = json!({"type": "generic", "webhook_url": receiver.url()});
+    admin.post("/api/v1/notification/webhook", &spec).success();
     let listed = ada.runs(&["notifications", "list"]);
     assert!(listed.succeeded().lines().any(|line| line.starts_with("generic  yes")), "{listed}");
     let configs = ada.runs(&["notifications", "list", "--output", "json"]).json();
-    assert_eq!(configs["generic"]["webhook_url"], postbox.url());
+    assert_eq!(configs["generic"]["webhook_url"], receiver.url());
     ada.runs(&["notifications", "test", "generic"]).succeeded();
     ada.runs(&["notifications", "test", "pigeon"]).failed(2);
 
-    postbox.die();
+    receiver.die();
     let failed = ada.runs(&["notifications", "test", "generic"]);
     assert!(failed.failed(1).contains("was not delivered"), "{failed}");
     ada.runs(&["members", "add", "grace@example.com", "--role", "viewer"]).succeeded();
@@ -37,8 +37,8 @@ fn messages_are_tried_listed_and_sent_again() {
     });
     let shown = ada.runs(&["notifications", "deliveries", "--channel", "generic"]);
     assert!(shown.succeeded().contains("member.added"), "{shown}");
-    postbox.come_back();
+    receiver.come_back();
     ada.runs(&["notifications", "replay", &dead]).succeeded();
-    assert!(!postbox.wait_for(2).is_empty());
+    assert!(!receiver.wait_for(2).is_empty());
     ada.runs(&["notifications", "replay", "0190b2c4-0000-7000-8000-00000000000a"]).failed(4);
 }

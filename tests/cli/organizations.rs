@@ -70,8 +70,8 @@ fn another_organization_can_be_chosen_if_the_current_is_gone() {
     let id = ada.runs(&["org", "create", "Engines"]).succeeded().trim().to_owned();
     ada.runs(&["org", "use", "Engines"]).succeeded();
     admin.delete(&format!("/api/v1/organizations?id={id}")).success();
-    let told = ada.runs(&["apps"]);
-    assert!(told.failed(4).contains("ada's Team"), "{told}");
+    let output = ada.runs(&["apps"]);
+    assert!(output.failed(4).contains("ada's Team"), "{output}");
     ada.runs(&["org", "list"]).succeeded();
     ada.runs(&["org", "use", "ada's Team"]).succeeded();
     ada.runs(&["apps"]).succeeded();
@@ -83,8 +83,8 @@ fn org_use_fails_with_a_token_in_the_environment() {
     server.admin();
     let token = Person::ada(&server).runs(&["tokens", "create", "ci"]).succeeded().trim().to_owned();
     let script = Person::new().with("LAUNCHWAY_URL", server.url()).with("LAUNCHWAY_TOKEN", &token);
-    let told = script.runs(&["org", "use", "ada's Team"]);
-    assert!(told.failed(2).contains("LAUNCHWAY_ORGANIZATION"), "{told}");
+    let output = script.runs(&["org", "use", "ada's Team"]);
+    assert!(output.failed(2).contains("LAUNCHWAY_ORGANIZATION"), "{output}");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn members_come_change_and_go() {
 }
 
 #[test]
-fn the_trail_is_shown_and_filtered() {
+fn the_audit_log_is_shown_and_filtered() {
     let server = TestServer::on_sqlite();
     server.admin();
     let ada = Person::ada(&server);

@@ -57,19 +57,19 @@ impl Person {
 
     /// Runs the binary with empty input.
     #[track_caller]
-    pub(crate) fn runs(&self, arguments: &[&str]) -> Told {
+    pub(crate) fn runs(&self, arguments: &[&str]) -> CommandOutput {
         self.runs_with(arguments, "")
     }
 
     /// Runs the binary with `input` in a pipe.
     #[track_caller]
-    pub(crate) fn runs_with(&self, arguments: &[&str], input: &str) -> Told {
+    pub(crate) fn runs_with(&self, arguments: &[&str], input: &str) -> CommandOutput {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         // A process that does not read its input may exit before all of it is written.
         let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
-        Told::new(arguments, process.wait_with_output().unwrap())
+        CommandOutput::new(arguments, process.wait_with_output().unwrap())
     }
 
     /// Returns the command, with an environment of only the `PATH`.
@@ -94,7 +94,7 @@ impl Person {
 
 /// The output and the exit code of the binary.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CommandOutput {
     what: String,
     /// The exit code; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
@@ -102,7 +102,7 @@ pub(crate) struct Told {
     pub(crate) stderr: String,
 }
 
-impl Told {
+impl CommandOutput {
     pub(crate) fn new(arguments: &[&str], output: Output) -> Self {
         Self {
             what: format!("launchway {}", arguments.join(" ")),
@@ -142,7 +142,7 @@ impl Told {
     }
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for CommandOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { what, code, stdout, stderr } = self;
         write!(f, "{what}\nexit code {code:?}\n--- standard output\n{stdout}\n--- standard error\n{stderr}")

@@ -22,9 +22,9 @@ fn a_repository_with_a_dockerfile_is_proposed_as_it_is() {
     repository.git(&["remote", "add", "origin", "https://ada:geheim@example.com/shop.git"]);
     repository.git(&["checkout", "--quiet", "-b", "develop"]);
     let ada = ada.standing_in(repository.path());
-    let told = ada.runs(&["init", "--yes"]);
-    told.succeeded();
-    assert!(told.stderr.contains("the password in the URL of the remote is omitted"), "{told}");
+    let output = ada.runs(&["init", "--yes"]);
+    output.succeeded();
+    assert!(output.stderr.contains("the password in the URL of the remote is omitted"), "{output}");
 
     let file = written(&repository);
     assert_eq!(file["name"].as_str(), Some("My Shop"));
@@ -52,9 +52,9 @@ fn without_a_remote_the_folder_is_the_repository() {
     let repository = repository(&ada);
     repository.write("site/index.html", "hello").commit();
     let ada = ada.standing_in(&repository.path().join("site"));
-    let told = ada.runs(&["init", "--yes"]);
-    told.succeeded();
-    assert!(told.stderr.contains("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES"), "{told}");
+    let output = ada.runs(&["init", "--yes"]);
+    output.succeeded();
+    assert!(output.stderr.contains("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES"), "{output}");
     let file = written(&repository);
     let root = repository.path().canonicalize().unwrap();
     assert_eq!(file["repository"].as_str(), root.to_str());

@@ -35,7 +35,7 @@ fn a_wrong_password_is_refused_and_nothing_is_remembered() {
 }
 
 #[test]
-fn several_servers_are_told_apart_by_their_names() {
+fn several_servers_are_distinguished_by_their_names() {
     let (one, other) = (TestServer::on_sqlite(), TestServer::on_sqlite());
     one.admin();
     other.admin();
@@ -61,8 +61,8 @@ fn several_servers_are_told_apart_by_their_names() {
 fn a_script_needs_nothing_but_two_variables() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
-    let wish = serde_json::json!({"name": "ci"});
-    let token = admin.post("/api/v1/auth/tokens", &wish).success()["token"].as_str().unwrap().to_owned();
+    let spec = serde_json::json!({"name": "ci"});
+    let token = admin.post("/api/v1/auth/tokens", &spec).success()["token"].as_str().unwrap().to_owned();
     let script = Person::new().with("LAUNCHWAY_URL", server.url()).with("LAUNCHWAY_TOKEN", &token);
     assert_eq!(script.runs(&["apps", "--output", "json"]).json()["applications"], serde_json::json!([]));
     assert!(!script.contexts_file().exists());
@@ -80,6 +80,6 @@ fn a_server_that_is_not_there_is_said_to_be_away() {
     server.admin();
     let ada = Person::ada(&server);
     server.kill();
-    let told = ada.runs(&["apps"]);
-    assert!(told.failed(6).contains("does not answer"), "{told}");
+    let output = ada.runs(&["apps"]);
+    assert!(output.failed(6).contains("does not answer"), "{output}");
 }

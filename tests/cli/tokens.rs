@@ -52,8 +52,8 @@ fn an_end_that_is_none_is_refused() {
     let server = TestServer::on_sqlite();
     server.admin();
     let ada = Person::ada(&server);
-    let told = ada.runs(&["tokens", "create", "ci", "--expires", "soon"]);
-    assert!(told.failed(2).contains("90d"), "{told}");
+    let output = ada.runs(&["tokens", "create", "ci", "--expires", "soon"]);
+    assert!(output.failed(2).contains("90d"), "{output}");
     ada.runs(&["tokens", "create", "ci", "--permission", "deploy:dance"]).failed(2);
     let whole =
         ada.runs(&["tokens", "create", "ci", "--expires", "2100-01-31T00:00:00Z", "--output", "json"]).json();

@@ -77,17 +77,17 @@ fn the_front_proxy_reaches_sites_and_nothing_else() {
         ("ls", data.join("work")),
     ] {
         assert_eq!(refusal(&server, program, &path), "", "the server: {}", path.display());
-        let told = refusal(&proxy, program, &path);
-        assert!(told.contains(DENIED), "the proxy: {}: {told:?}", path.display());
+        let message = refusal(&proxy, program, &path);
+        assert!(message.contains(DENIED), "the proxy: {}: {message:?}", path.display());
     }
-    // A socket cannot be opened as a file: who may use it is told so, and everybody else before.
-    let told = refusal(&server, "cat", &installation.engine());
-    assert!(told.contains("No such device or address"), "{told:?}");
-    let told = refusal(&proxy, "cat", &installation.engine());
-    assert!(told.contains(DENIED), "{told:?}");
+    // A socket cannot be opened as a file: who may use it gets that error, and everybody else an earlier one.
+    let message = refusal(&server, "cat", &installation.engine());
+    assert!(message.contains("No such device or address"), "{message:?}");
+    let message = refusal(&proxy, "cat", &installation.engine());
+    assert!(message.contains(DENIED), "{message:?}");
     assert_eq!(refusal(&proxy, "ls", &data.join("sites")), "");
-    let told = refusal(&proxy, "touch", &data.join("sites/new"));
-    assert!(told.contains(DENIED), "{told:?}");
+    let message = refusal(&proxy, "touch", &data.join("sites/new"));
+    assert!(message.contains(DENIED), "{message:?}");
 
     let main = installation.main_process();
     let environment = fs::read_to_string(format!("/proc/{main}/environ")).unwrap();
@@ -110,17 +110,17 @@ fn the_control_socket_refuses_other_users_on_both_sides() {
     let mut installation = Installation::new();
     installation.start_proxy();
     until("the front proxy", || installation.proxy_process());
-    let told = |unit: &str, account: &Account, arguments: &[&str]| {
+    let printed = |unit: &str, account: &Account, arguments: &[&str]| {
         let output = installation.command(unit, account, Some(arguments)).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (server, proxy) = (Account::of(SERVER), Account::of(PROXY));
-    assert!(told(SERVER, &server, &["proxy", "status"]).0);
-    assert!(told(PROXY, &proxy, &["proxy", "status"]).0);
-    let (is_answered, text) = told(SERVER, &server.stranger(), &["proxy", "status"]);
+    assert!(printed(SERVER, &server, &["proxy", "status"]).0);
+    assert!(printed(PROXY, &proxy, &["proxy", "status"]).0);
+    let (is_answered, text) = printed(SERVER, &server.stranger(), &["proxy", "status"]);
     assert!(!is_answered && text.contains("LAUNCHWAY_PROXY_CONTROL_USER"), "{text}");
     // The server may send routes, and does not get the listening socket.
-    let (is_run, text) = told(SERVER, &server, &["proxy", "run"]);
+    let (is_run, text) = printed(SERVER, &server, &["proxy", "run"]);
     assert!(!is_run && text.contains("cannot use"), "{text}");
     assert_eq!(user_of(installation.proxy_process().unwrap()), proxy.user);
 

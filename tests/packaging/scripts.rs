@@ -93,7 +93,7 @@ fn an_upgrade_leaves_a_proxy_of_its_own_user_to_the_server() {
 }
 
 #[test]
-fn an_upgrade_tells_who_masked_the_unit_of_the_proxy() {
+fn an_upgrade_names_who_masked_the_unit_of_the_proxy() {
     let outcome = configure("launchway-proxy", "masked");
     assert!(outcome.printed.contains("set LAUNCHWAY_PROXY_DIR= in"), "{outcome:?}");
     assert!(!outcome.printed.contains("/var/lib/launchway-proxy 750"), "{outcome:?}");

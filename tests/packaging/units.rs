@@ -22,7 +22,7 @@ fn analyze(arguments: &[&str]) -> Output {
 }
 
 /// Returns the errors that systemd reports for units of these texts.
-fn complaints(texts: &[(&str, String)]) -> String {
+fn problems(texts: &[(&str, String)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut arguments = vec!["verify".to_owned()];
     for (name, text) in texts {
@@ -56,9 +56,9 @@ pub(crate) fn values_of(unit_name: &str, key: &str) -> Vec<String> {
 #[test]
 fn systemd_understands_every_line() {
     let texts = UNITS.into_iter().chain([BUILD_SLICE]).map(|name| (name, unit(name)));
-    assert_eq!(complaints(&texts.collect::<Vec<_>>()), "");
+    assert_eq!(problems(&texts.collect::<Vec<_>>()), "");
     let mistaken = unit(UNITS[0]).replace("ProtectSystem=strict", "ProtectSystem=very");
-    assert!(complaints(&[(UNITS[0], mistaken)]).contains("protect system"), "mistakes are told");
+    assert!(problems(&[(UNITS[0], mistaken)]).contains("protect system"), "mistakes are reported");
 }
 
 #[test]

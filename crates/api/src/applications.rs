@@ -2,7 +2,6 @@
 
 pub(crate) mod domains;
 mod requests;
-mod views;
 
 use actix_web::web::Data;
 use launchway_domain::{
@@ -12,11 +11,7 @@ use launchway_domain::{
     ids::ApplicationId,
 };
 
-pub(crate) use self::views::{ApplicationStatusView, ApplicationView};
-use self::{
-    requests::{CreateApplication, UpdateApplication, WhichApplication},
-    views::ApplicationsView,
-};
+use self::requests::{CreateApplication, UpdateApplication, WhichApplication};
 use crate::{
     Api,
     body::Body,
@@ -29,6 +24,7 @@ use crate::{
     input::input,
     pages::Paged,
     query::Query,
+    views::applications::{ApplicationView, ApplicationsView},
 };
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
@@ -114,11 +110,11 @@ async fn create_application(
     body: Idempotent<CreateApplication>,
 ) -> Result<Stored<Envelope<ApplicationView>>, ApiError> {
     let applications = &api.services.applications;
-    let (wish, once) = body.read(&caller, CREATE).await?;
+    let (request, once) = body.read(&caller, CREATE).await?;
     once.answer(
         &api,
         "Deployment created successfully",
-        async |key| applications.create(&caller, wish.into(), key).await,
+        async |key| applications.create(&caller, request.into(), key).await,
         async |id| applications.detail(&caller, id.into()).await,
         ApplicationView::from,
     )

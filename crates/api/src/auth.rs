@@ -3,15 +3,11 @@
 mod requests;
 mod tokens;
 mod two_factor;
-mod views;
 
 use actix_web::{HttpRequest, web::Data};
 use launchway_application::auth::{LoginRequest, PasswordSetupRequest, SetupProof};
 
-use self::{
-    requests::{LogIn, Register, SetUpPassword},
-    views::{AdminRegistered, LoggedInView},
-};
+use self::requests::{LogIn, Register, SetUpPassword};
 use crate::{
     Api,
     body::Body,
@@ -21,6 +17,7 @@ use crate::{
     envelope::{Nothing, Reply, success},
     error::Code,
     input::NoFields,
+    views::auth::{AdminRegistered, LoggedInView},
 };
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {

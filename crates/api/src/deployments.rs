@@ -1,7 +1,6 @@
 //! The endpoints of deployments.
 
 mod requests;
-mod views;
 
 use actix_web::web::Data;
 use launchway_domain::{
@@ -9,11 +8,7 @@ use launchway_domain::{
     ids::{ApplicationId, DeploymentId},
 };
 
-pub(crate) use self::views::{DeploymentStatusView, DeploymentView};
-use self::{
-    requests::{RedeployApplication, WhichDeployment},
-    views::DeploymentsView,
-};
+use self::requests::{RedeployApplication, WhichDeployment};
 use crate::{
     Api,
     body::Body,
@@ -25,6 +20,7 @@ use crate::{
     input::input,
     pages::Paged,
     query::{Path, Query},
+    views::deployments::{DeploymentView, DeploymentsView},
 };
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);

@@ -168,7 +168,8 @@ impl From<Error> for ApiError {
             Error::RateLimited { .. } | Error::Busy { .. } => Code::RateLimited,
             Error::Unavailable(_) => return Self::unavailable(error),
             Error::StorageFull(_) => return Self::storage_full(error),
-            Error::Internal(_) => return Self::internal(error),
+            // `Internal`, and nothing else.
+            _ => return Self::internal(error),
         };
         let failure = Self::new(code, message_of(&error));
         match error {

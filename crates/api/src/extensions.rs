@@ -2,7 +2,6 @@
 
 mod executions;
 mod requests;
-mod views;
 
 use actix_web::web::Data;
 use launchway_application::Error;
@@ -11,14 +10,7 @@ use launchway_domain::{
     extensions::{Category, ExtensionFilter, ExtensionKey, ExtensionKind},
 };
 
-pub(crate) use self::{
-    executions::views::{ExecutionStepView, ExecutionView},
-    views::{ExtensionVariableView, ExtensionView},
-};
-use self::{
-    requests::{ForkExtension, RunExtension, UninstallExtension},
-    views::ExtensionsView,
-};
+use self::requests::{ForkExtension, RunExtension, UninstallExtension};
 use crate::{
     Api,
     body::Body,
@@ -31,6 +23,10 @@ use crate::{
     input::input,
     pages::Paged,
     query::{Path, Query},
+    views::{
+        executions::ExecutionView,
+        extensions::{ExtensionView, ExtensionsView},
+    },
 };
 
 const CREATE: Permission = Permission::new(Resource::Extension, Action::Create);

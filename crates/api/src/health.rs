@@ -19,7 +19,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get("/api/v1/health", "api_health", health).summary("Check liveness, under the prefix of the API"),
         Endpoint::get("/ready", "ready", ready)
             .summary("Check readiness")
-            .about("503 while it stops, without its database, or while the disk of the database is full; `degraded` while the engine does not respond."),
+            .about("503 while it stops, without its database, while the disk of the database is full, or while its clock is more than ten seconds off that of the database; `degraded` while the engine does not respond."),
     ]
 }
 
@@ -49,6 +49,9 @@ async fn ready(api: Data<Api>) -> Reply<Health> {
     api.services.registration.admin_registered().await?;
     if let Some(store) = &api.store {
         store.check_writes().await.map_err(Error::from)?;
+    }
+    if let Some(problem) = api.services.replica.clock_problem() {
+        return Err(ApiError::unavailable(problem));
     }
     // Sites, reads and other operations work without the engine.
     Ok(match api.services.engine.outage() {

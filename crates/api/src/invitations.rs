@@ -19,10 +19,12 @@ use crate::{
     envelope::{List, Nothing, Reply, success},
     error::Code,
     input::{NoFields, input},
-    organizations::{MembershipView, OrganizationView},
     query::Path,
     timestamp::Moment,
-    users::UserView,
+    views::{
+        organizations::{MembershipView, OrganizationView},
+        users::UserView,
+    },
 };
 
 const UPDATE: Permission = Permission::new(Resource::Organization, Action::Update);

@@ -9,6 +9,7 @@ mod auth;
 mod body;
 mod caller;
 mod client;
+mod cluster;
 mod deployments;
 mod docs;
 mod endpoint;
@@ -36,6 +37,7 @@ mod schema;
 mod state;
 mod timestamp;
 mod users;
+mod views;
 mod webhooks;
 
 pub use self::{

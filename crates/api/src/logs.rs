@@ -1,7 +1,6 @@
 //! The endpoints of logs.
 
 mod stream;
-mod views;
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
 use launchway_application::logs::{LogPage, LogSubject};
@@ -12,8 +11,6 @@ use launchway_domain::{
     logs::{Level, LogFilter, LogLineId},
 };
 
-pub(crate) use self::views::LogView;
-use self::views::{Embedding, LogEvent, LogsView};
 use crate::{
     Api,
     caller::Caller,
@@ -26,6 +23,7 @@ use crate::{
     pages::Paged,
     query::{Path, Query},
     schema::{Schemas, uuid_text},
+    views::logs::{Embedding, LogEvent, LogsView},
 };
 
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);

@@ -1,7 +1,6 @@
 //! The endpoints of `/api/v1/notification`.
 
 mod requests;
-mod views;
 
 use actix_web::web::Data;
 use launchway_domain::{
@@ -10,10 +9,7 @@ use launchway_domain::{
     notifications::{ChannelKind, DeliveryFilter, DeliveryState, WebhookKind},
 };
 
-use self::{
-    requests::{CreateSmtp, CreateWebhook, DeleteSmtp, TryChannel, UpdateSmtp, UpdateWebhook},
-    views::{DeliveriesView, DeliveryView, SigningSecretView, SmtpConfigView, TriedView, WebhookConfigView},
-};
+use self::requests::{CreateSmtp, CreateWebhook, DeleteSmtp, TryChannel, UpdateSmtp, UpdateWebhook};
 use crate::{
     Api,
     body::Body,
@@ -25,6 +21,9 @@ use crate::{
     input::{NoFields, input},
     pages::Paged,
     query::{Path, Query},
+    views::notifications::{
+        DeliveriesView, DeliveryView, SigningSecretView, SmtpConfigView, TriedView, WebhookConfigView,
+    },
 };
 
 const CREATE: Permission = Permission::new(Resource::Notification, Action::Create);
@@ -135,9 +134,9 @@ async fn create_webhook(
     caller: Caller,
     body: Idempotent<CreateWebhook>,
 ) -> Result<Stored<Done>, ApiError> {
-    let (wish, once) = body.read(&caller, CREATE).await?;
+    let (request, once) = body.read(&caller, CREATE).await?;
     let notifications = &api.services.notifications;
-    let make = async |key| notifications.create_webhook(&caller, wish.into(), key).await;
+    let make = async |key| notifications.create_webhook(&caller, request.into(), key).await;
     once.answer_done(&api, "Webhook config created successfully", make).await
 }
 
@@ -182,11 +181,11 @@ async fn create_smtp(
     body: Idempotent<CreateSmtp>,
 ) -> Result<Stored<Envelope<SmtpConfigView>>, ApiError> {
     let notifications = &api.services.notifications;
-    let (wish, once) = body.read(&caller, CREATE).await?;
+    let (request, once) = body.read(&caller, CREATE).await?;
     once.answer(
         &api,
         "SMTP configuration created successfully",
-        async |key| notifications.create_smtp(&caller, wish.into(), key).await,
+        async |key| notifications.create_smtp(&caller, request.into(), key).await,
         async |_id| notifications.smtp(&caller).await,
         SmtpConfigView::from,
     )

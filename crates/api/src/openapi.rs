@@ -9,16 +9,19 @@ use actix_web::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    applications::{ApplicationStatusView, ApplicationView},
-    deployments::{DeploymentStatusView, DeploymentView},
     endpoint::Endpoint,
     envelope::add_error_schema,
-    extensions::{ExecutionStepView, ExecutionView, ExtensionVariableView, ExtensionView},
-    logs::LogView,
-    organizations::{MembershipView, OrganizationView},
     router,
     schema::Schemas,
-    users::UserView,
+    views::{
+        applications::{ApplicationStatusView, ApplicationView},
+        deployments::{DeploymentStatusView, DeploymentView},
+        executions::{ExecutionStepView, ExecutionView},
+        extensions::{ExtensionVariableView, ExtensionView},
+        logs::LogView,
+        organizations::{MembershipView, OrganizationView},
+        users::UserView,
+    },
 };
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {

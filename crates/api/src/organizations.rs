@@ -1,19 +1,14 @@
 //! The endpoints of organizations and their members.
 
 mod requests;
-mod views;
 
 use actix_web::web::Data;
 use launchway_application::organizations::Added;
 use launchway_domain::auth::{Action, Permission, Resource};
 
-pub(crate) use self::views::{MembershipView, OrganizationView};
-use self::{
-    requests::{
-        AddMember, AnOrganization, ChangeMember, CreateOrganization, RemoveMember, TheOrganization,
-        UpdateOrganization,
-    },
-    views::{AddedMemberView, DeployKeyView, UsageView},
+use self::requests::{
+    AddMember, AnOrganization, ChangeMember, CreateOrganization, RemoveMember, TheOrganization,
+    UpdateOrganization,
 };
 use crate::{
     Api,
@@ -25,6 +20,7 @@ use crate::{
     idempotent::{Idempotent, Stored},
     input::NoFields,
     query::Query,
+    views::organizations::{AddedMemberView, DeployKeyView, MembershipView, OrganizationView, UsageView},
 };
 
 const CREATE: Permission = Permission::new(Resource::Organization, Action::Create);
@@ -114,13 +110,13 @@ async fn create_organization(
     body: Idempotent<CreateOrganization>,
 ) -> Result<Stored<Envelope<OrganizationView>>, ApiError> {
     let organizations = &api.services.organizations;
-    let (wish, once) = body.read(&caller, CREATE).await?;
+    let (request, once) = body.read(&caller, CREATE).await?;
     // The role in the new organization decides, and not the one in this organization.
     once.showing_current()
         .answer(
             &api,
             "Organization created successfully",
-            async |key| organizations.create(&caller, wish.into(), key).await,
+            async |key| organizations.create(&caller, request.into(), key).await,
             async |id| organizations.detail(&caller, Some(id.into())).await,
             |detail| OrganizationView::from(&detail),
         )
@@ -186,8 +182,8 @@ async fn add_organization_user(
     caller: Caller,
     body: Body<AddMember>,
 ) -> Reply<AddedMemberView> {
-    let wish = body.read().await?.into();
-    let added = api.services.organizations.add_member(&caller, wish).await?;
+    let request = body.read().await?.into();
+    let added = api.services.organizations.add_member(&caller, request).await?;
     let message = match added {
         Added::Member(_) => "User added to the organization successfully",
         Added::Invited(_) => "User invited to the organization successfully",

@@ -6,7 +6,7 @@ use actix_web::{
 };
 
 use crate::{
-    applications, audit, auth, deployments, docs,
+    applications, audit, auth, cluster, deployments, docs,
     endpoint::{Endpoint, Operation},
     error::{ApiError, Code},
     extensions, health, invitations, logs, metrics, notifications, openapi, organizations,
@@ -43,6 +43,7 @@ pub(crate) fn nouns() -> Vec<Noun> {
         ("webhooks", "Pushes of code hosts", webhooks::endpoints()),
         ("notifications", "Channels, their configuration and their deliveries", notifications::endpoints()),
         ("audit", "The audit log", audit::endpoints()),
+        ("cluster", "The servers of the installation", cluster::endpoints()),
         ("operations", "Health, metrics and this document", operations_endpoints()),
     ]
 }

@@ -1,14 +1,12 @@
 //! The endpoints of the caller: name, organizations, settings and password.
 
 mod requests;
-mod views;
 
 use actix_web::web::Data;
 use launchway_application::auth::PasswordChange;
 use launchway_domain::users::SettingsChange;
 
 use self::requests::{ChangeAutoUpdate, ChangeFont, ChangeLanguage, ChangePassword, ChangeTheme, Rename};
-pub(crate) use self::views::{SettingsView, UserView};
 use crate::{
     Api,
     body::Body,
@@ -16,7 +14,10 @@ use crate::{
     endpoint::Endpoint,
     envelope::{List, Nothing, Reply, success},
     error::Code,
-    organizations::MembershipView,
+    views::{
+        organizations::MembershipView,
+        users::{SettingsView, UserView},
+    },
 };
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {

@@ -227,7 +227,7 @@ impl Applications {
 /// Returns what a blueprint requests that only an engine can do.
 fn needs_engine(blueprint: &Blueprint) -> impl Iterator<Item = &'static str> {
     let source = matches!(blueprint.repository, Repository::Git(_))
-        .then_some("repository must be an image reference: only prebuilt images are deployed here");
+        .then_some("repository must be a reference such as `web:1`: nothing is built here");
     let (before, after) = (&blueprint.pre_run_command, &blueprint.post_run_command);
     let commands = (before.is_some() || after.is_some())
         .then_some("pre_run_command and post_run_command must be absent: commands are not run here");
@@ -263,7 +263,6 @@ fn conflicts(blueprint: &Blueprint) -> impl FnOnce(StoreError) -> Error + use<> 
             "an application `{name}` exists already in the environment `{environment}`"
         )),
         (StoreError::Taken(Unique::Domain), Some(domain)) => in_use(&domain),
-        (StoreError::Taken(Unique::IdempotencyKey), _) => Error::Repeated,
         (StoreError::Stale, _) => APPLICATION,
         (error, _) => error.into(),
     }

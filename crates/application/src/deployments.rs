@@ -20,7 +20,7 @@ use launchway_domain::{
     jobs::Write as JobWrite,
     page::{Page, PageRequest},
     quotas::Quotas,
-    store::{StoreError, Unique},
+    store::StoreError,
 };
 
 pub(crate) use self::{
@@ -195,11 +195,7 @@ impl Deployments {
         writes.extend(request.image_room(self.quotas, application, &self.context));
         writes.extend(request.writes(actor, &self.context));
         writes.push(self.context.record(actor.author(), event));
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => APPLICATION,
-            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
-            error => error.into(),
-        })?;
+        self.context.commit(writes, APPLICATION).await?;
         self.context.wake.notify();
         self.detail(actor, id).await
     }

@@ -6,21 +6,23 @@ use launchway_domain::deployments::{
     Condition, ContainerId, Deployment, DiscoveredObject, DiscoveredResource, Owner, Sidecar,
 };
 
-/// The containers on the engine, by their ids and by the attempts that created them.
+/// The containers on the engine, by their ids, and those of compositions by the attempts that created them.
 #[derive(Debug, Default)]
 pub struct EngineView {
     found: Vec<DiscoveredResource>,
     by_id: HashMap<ContainerId, usize>,
-    by_owner: HashMap<Owner, Vec<usize>>,
+    services: HashMap<Owner, Vec<usize>>,
 }
 
 impl From<Vec<DiscoveredResource>> for EngineView {
     fn from(found: Vec<DiscoveredResource>) -> Self {
-        let mut view = Self::default();
+        let mut view = Self { by_id: HashMap::with_capacity(found.len()), ..Self::default() };
         for (place, found) in found.iter().enumerate() {
-            let DiscoveredObject::Container { id, .. } = &found.what else { continue };
+            let DiscoveredObject::Container { id, service, .. } = &found.what else { continue };
             view.by_id.insert(id.clone(), place);
-            view.by_owner.entry(found.owner).or_default().push(place);
+            if service.is_some() {
+                view.services.entry(found.owner).or_default().push(place);
+            }
         }
         view.found = found;
         view
@@ -58,9 +60,10 @@ impl EngineView {
         &self,
         deployment: &Deployment,
     ) -> Vec<(&ContainerId, &launchway_domain::deployments::ServiceName, Condition, bool)> {
-        let Some(recorded) = &deployment.container else { return Vec::new() };
+        let recorded = deployment.container.as_ref().filter(|_| !self.services.is_empty());
+        let Some(recorded) = recorded else { return Vec::new() };
         let Some(owner) = self.owner(&recorded.id) else { return Vec::new() };
-        let made = self.by_owner.get(&owner).into_iter().flatten();
+        let made = self.services.get(&owner).into_iter().flatten();
         let sidecars = made.filter_map(|place| match &self.found[*place].what {
             DiscoveredObject::Container { id, condition, service: Some(service), stays_up, .. }
                 if *id != recorded.id =>

@@ -6,7 +6,7 @@ use launchway_domain::{
     auth::{Forbidden, HasherError},
     quotas::QuotaExceeded,
     secret::SecretBoxError,
-    store::StoreError,
+    store::{StoreError, Unique},
 };
 
 /// The error of a use case. The codes and statuses of the API are listed in `docs/errors.md`.
@@ -15,6 +15,7 @@ use launchway_domain::{
 /// [`Internal`](Error::Internal): their cause is for the log. A message names no endpoint, header or field of
 /// a protocol; a front end adds the advice that its protocol needs.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A value violates a rule that only the use case can check.
     #[error("{0}")]
@@ -99,12 +100,10 @@ impl From<StoreError> for Error {
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
             StoreError::StorageFull(cause) => Self::StorageFull(cause),
             StoreError::QuotaExceeded(exceeded) => Self::QuotaExceeded(exceeded),
-            // Use cases that expect these errors map them; here they are unexpected.
-            StoreError::Taken(_)
-            | StoreError::Stale
-            | StoreError::Refused(_)
-            | StoreError::Unaudited
-            | StoreError::Internal(_) => Self::Internal(error.into()),
+            // Only a claim of a key fails like this.
+            StoreError::Taken(Unique::IdempotencyKey) => Self::Repeated,
+            // Use cases that expect other errors map them; here they are unexpected.
+            _ => Self::Internal(error.into()),
         }
     }
 }

@@ -105,9 +105,8 @@ impl From<StepError> for JobError {
         }
         match error {
             StepError::Unavailable(reason) => Self::Unavailable(reason),
-            StepError::Retryable(reason) => Self::Retryable(reason),
-            StepError::Failed { .. } => Self::Retryable(error.to_string()),
             StepError::Rejected(reason) => Self::Permanent(reason),
+            error => Self::Retryable(error.to_string()),
         }
     }
 }
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_wish_counts_and_is_told_to_who_listens() {
+    async fn the_first_stop_request_counts_and_reaches_listeners() {
         let job_control = JobControl::default();
         assert_eq!(
             (job_control.stop_request(), job_control.request_stop(StopRequest::Timeout)),

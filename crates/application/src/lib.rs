@@ -30,11 +30,13 @@ pub mod notifications;
 pub mod organizations;
 pub mod quotas;
 pub mod reconciler;
+pub mod replicas;
 pub mod routes;
 mod runtime_logs;
 mod service_context;
 #[cfg(feature = "server")]
 mod services;
+mod terms;
 #[cfg(feature = "accounts")]
 pub mod users;
 mod wake_signal;
@@ -48,7 +50,9 @@ pub use self::{
     engine_status::{EngineStatus, Outage},
     engine_view::EngineView,
     error::Error,
+    replicas::OwnReplica,
     runtime_logs::{LogFreshness, RuntimeLogs},
     service_context::ServiceContext,
+    terms::Terms,
     wake_signal::{WakeListener, WakeSignal},
 };

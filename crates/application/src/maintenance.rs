@@ -3,6 +3,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use chrono::TimeDelta;
 #[cfg(feature = "extensions")]
 use launchway_domain::extensions::{ExtensionRunner, WORKSPACE_RETENTION, Write as ExtensionWrite};
 #[cfg(feature = "webhooks")]
@@ -44,7 +45,7 @@ pub struct MaintenancePorts {
     pub idempotency: Option<Arc<dyn IdempotencyStore>>,
 }
 
-/// The intervals of maintenance.
+/// The intervals of maintenance, and the retention of logs and jobs.
 #[derive(Debug, Clone, Copy)]
 pub struct MaintenanceTimings {
     /// The interval of searches for jobs of lost workers.
@@ -55,6 +56,10 @@ pub struct MaintenanceTimings {
     pub routes: Duration,
     /// The interval of retention.
     pub retention: Duration,
+    /// The newest log lines that each application keeps.
+    pub kept_lines: i64,
+    /// The time that finished jobs are kept.
+    pub kept_jobs: TimeDelta,
 }
 
 impl Default for MaintenanceTimings {
@@ -64,15 +69,14 @@ impl Default for MaintenanceTimings {
             logs: Duration::from_secs(2),
             routes: Duration::from_secs(5),
             retention: Duration::from_secs(60 * 60),
+            kept_lines: 200_000,
+            kept_jobs: Job::KEPT,
         }
     }
 }
 
 /// The interval at which the state of logs of removed containers is dropped.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
-
-/// The number of log lines that each application keeps.
-const KEPT_LINES: i64 = 200_000;
 
 /// Takes jobs from lost workers, collects logs, updates routes and enforces retention.
 pub struct Maintenance {
@@ -189,10 +193,16 @@ impl Maintenance {
         let (mut next, mut next_sweep) = (Instant::now(), Instant::now());
         loop {
             let snapshot = Arc::clone(&self.snapshot.borrow());
-            self.collect_logs(&snapshot, |application| freshness.is_requested(application)).await;
-            freshness.answer();
+            if freshness.take_requests() {
+                self.collect_logs(&snapshot, |application| freshness.is_requested(application)).await;
+                freshness.answer();
+            }
             if Instant::now() >= next {
-                self.collect_logs(&snapshot, |application| freshness.is_due(application)).await;
+                match self.context.replica.is_leader() {
+                    true => self.collect_logs(&snapshot, |application| freshness.is_due(application)).await,
+                    // The others collect for their own readers only.
+                    false => snapshot.running().for_each(|version| freshness.watch(version.application.id)),
+                }
                 next = Instant::now() + self.timings.logs;
             }
             if Instant::now() >= next_sweep {
@@ -225,21 +235,23 @@ impl Maintenance {
 
     /// Drops the state of containers that no longer belong to a live version.
     async fn forget_logs(&self, snapshot: &Snapshot) {
-        let (mut containers, mut applications) = (HashSet::new(), HashSet::new());
+        let (mut containers, mut applications, mut deployments) =
+            (HashSet::new(), HashSet::new(), HashSet::new());
         for LiveVersion { application, deployment } in snapshot.running() {
             let Some(container) = &deployment.container else { continue };
             applications.insert(application.id);
+            deployments.insert(deployment.id);
             containers.insert(container.id.clone());
             containers.extend(snapshot.view.sidecars(deployment).into_iter().map(|sidecar| sidecar.id));
         }
-        self.ports.runtime_logs.forget_others(&containers).await;
+        self.ports.runtime_logs.forget_others(&containers, &deployments).await;
         self.ports.log_freshness.retain(&applications);
     }
 
     /// Confirms periodically that the router matches the records: it may have been unavailable or have
     /// wrong routes.
     async fn keep_routing(&self) {
-        let mut is_told = true;
+        let (mut is_told, mut changed) = (true, self.ports.routes.changed().listen());
         loop {
             match (self.ports.routes.confirm().await, is_told) {
                 (Ok(()), _) => is_told = true,
@@ -249,7 +261,10 @@ impl Maintenance {
                 }
                 (Err(_), false) => {}
             }
-            sleep(self.timings.routes).await;
+            if let Err(error) = self.ports.routes.drain_for_others().await {
+                tracing::warn!(%error, "requests of other replicas could not be read");
+            }
+            changed.wait_timeout(self.timings.routes).await;
         }
     }
 
@@ -262,21 +277,28 @@ impl Maintenance {
             {
                 tracing::warn!(%error, "old workspaces could not be removed");
             }
-            if let Some(idempotency) = &self.ports.idempotency
-                && let Err(error) = idempotency.forget(now - IdempotencyKey::KEPT).await
-            {
-                tracing::warn!(%error, "old requests could not be removed");
+            if self.context.replica.is_leader() {
+                self.remove_old_records(now).await;
             }
-            #[cfg(feature = "webhooks")]
-            if let Some(deliveries) = &self.deliveries
-                && let Err(error) = deliveries.forget(now - DeliveryMark::KEPT, now).await
-            {
-                tracing::warn!(%error, "old deliveries of code hosts could not be removed");
-            }
-            self.remove_jobs(now - Job::KEPT).await;
-            self.trim_logs().await;
             sleep(self.timings.retention).await;
         }
+    }
+
+    /// Removes the records whose retention has ended.
+    async fn remove_old_records(&self, now: Timestamp) {
+        if let Some(idempotency) = &self.ports.idempotency
+            && let Err(error) = idempotency.forget(now - IdempotencyKey::KEPT).await
+        {
+            tracing::warn!(%error, "old requests could not be removed");
+        }
+        #[cfg(feature = "webhooks")]
+        if let Some(deliveries) = &self.deliveries
+            && let Err(error) = deliveries.forget(now - DeliveryMark::KEPT, now).await
+        {
+            tracing::warn!(%error, "old deliveries of code hosts could not be removed");
+        }
+        self.remove_jobs(now - self.timings.kept_jobs).await;
+        self.trim_logs().await;
     }
 
     async fn remove_jobs(&self, before: Timestamp) {
@@ -294,7 +316,7 @@ impl Maintenance {
 
     async fn trim_logs(&self) {
         loop {
-            match self.ports.logs.trim(KEPT_LINES).await {
+            match self.ports.logs.trim(self.timings.kept_lines).await {
                 Ok(0) => break,
                 Ok(lines) => tracing::info!(lines, "old log lines removed"),
                 Err(error) => {

@@ -96,7 +96,6 @@ impl Organizations {
         ]);
         self.context.store.commit(writes).await.map_err(|error| match error {
             StoreError::Taken(Unique::OrganizationName) => taken,
-            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             error => error.into(),
         })?;
         self.detail_of(Scope::of_record(id)).await

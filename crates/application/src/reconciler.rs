@@ -50,7 +50,7 @@ pub use self::{
     orphans::{UnknownObjects, find_unknown},
 };
 use crate::{
-    ServiceContext,
+    ServiceContext, Terms,
     deployments::{Retirer, job_about},
     engine_view::EngineView,
     routes::Routes,
@@ -132,19 +132,32 @@ impl ReconcilerTimings {
 }
 
 /// The limits of the reconciler.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct ReconcilerLimits {
     /// The number of restarts after which a container counts as unstable.
     pub stability: StabilityLimits,
+    /// The time that a version which was never seen to pass its check may take until it does: that of a
+    /// deployment, at which it passed.
+    pub start_period: Duration,
     /// The number of versions of an application that are kept.
     pub kept_versions: KeptVersions,
+}
+
+impl Default for ReconcilerLimits {
+    fn default() -> Self {
+        Self {
+            stability: StabilityLimits::default(),
+            start_period: Duration::from_secs(60),
+            kept_versions: KeptVersions::default(),
+        }
+    }
 }
 
 /// A snapshot of the live versions and their containers.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// Every live version, from the records.
-    pub live: Vec<LiveVersion>,
+    pub live: Arc<[LiveVersion]>,
     /// Every container, from the engine.
     pub view: Arc<EngineView>,
     /// The applications with running jobs.
@@ -221,8 +234,7 @@ impl Reconciler {
     pub async fn begin(self: &Arc<Self>) {
         let max_wait = self.timings.engine / 2;
         if timeout(max_wait, self.look()).await.is_err() {
-            let reason = "the Docker engine does not answer".to_owned();
-            self.report_outage(reason);
+            self.report_outage(format!("the {} does not answer", self.context.terms.engine));
         }
     }
 
@@ -269,14 +281,17 @@ impl Reconciler {
             }
             Err(_elapsed) => {
                 self.publish(live, busy, None);
-                let seconds = self.timings.engine.as_secs();
-                self.report_outage(format!("the Docker engine did not answer within {seconds} s"));
+                let (engine, seconds) = (self.context.terms.engine, self.timings.engine.as_secs());
+                self.report_outage(format!("the {engine} did not answer within {seconds} s"));
                 return false;
             }
         };
         self.report_available();
         let snapshot = self.publish(live, busy, Some(found.into()));
-        for version in &snapshot.live {
+        if !self.context.replica.is_leader() {
+            return true;
+        }
+        for version in snapshot.live.iter() {
             let is_busy = snapshot.busy.contains(&SubjectId::from(version.application.id));
             self.reconcile(version, Observed::of(version, &snapshot.view), is_busy).await;
         }
@@ -288,7 +303,7 @@ impl Reconciler {
     /// Publishes a snapshot; without a new view it keeps the last one.
     fn publish(
         &self,
-        live: Vec<LiveVersion>,
+        live: Arc<[LiveVersion]>,
         busy: Vec<SubjectId>,
         view: Option<EngineView>,
     ) -> Arc<Snapshot> {
@@ -329,10 +344,12 @@ impl Reconciler {
             }
             Action::Resume | Action::Recreate => {
                 self.record(version, observed.container).await;
-                self.enqueue(version, &cause(observed)).await;
+                self.enqueue(version, &cause(observed, self.context.terms)).await;
             }
             Action::Stop => {
-                self.enqueue(version, "The application is stopped, but its container is running").await
+                let instance = self.context.terms.instance;
+                let cause = format!("The application is stopped, but its {instance} is running");
+                self.enqueue(version, &cause).await;
             }
         }
     }
@@ -342,19 +359,24 @@ impl Reconciler {
         let Some(container) = version.deployment.container.clone() else { return };
         let id = version.deployment.id;
         let Some(attempt) = self.begin_attempt(id) else { return };
-        let (this, version) = (Arc::clone(self), version.clone());
+        let (this, version, terms) = (Arc::clone(self), version.clone(), self.context.terms);
         tokio::spawn(async move {
             let Ok(_place) = Arc::clone(&this.places).acquire_owned().await else { return };
             let again = if attempt.is_last { ": this is the last attempt" } else { "" };
-            this.note(&version, Level::Warn, format!("{}: restarting it{again}", cause(observed))).await;
+            this.note(&version, Level::Warn, format!("{}: restarting it{again}", cause(observed, terms)))
+                .await;
             match this.ports.deployer.resume(&container.id).await {
                 Ok(_) => {}
                 // It cannot be started as it is: a job creates another one from its image.
                 Err(StepError::Rejected(reason)) => {
-                    this.enqueue_now(&version, &format!("The container cannot be started: {reason}")).await;
+                    this.enqueue_now(
+                        &version,
+                        &format!("The {} cannot be started: {reason}", terms.instance),
+                    )
+                    .await;
                 }
                 Err(error) => {
-                    let text = format!("The container could not be started: {error}");
+                    let text = format!("The {} could not be started: {error}", terms.instance);
                     this.note(&version, Level::Warn, text).await;
                 }
             }
@@ -374,7 +396,7 @@ impl Reconciler {
     async fn enqueue_now(&self, version: &LiveVersion, cause: &str) {
         self.note(version, Level::Warn, cause.to_owned()).await;
         let job = job_about(&version.application, JobKind::Reconcile, &self.context);
-        match self.context.store.commit(vec![JobWrite::Enqueue(job).into()]).await {
+        match self.context.commit_as_leader(vec![JobWrite::Enqueue(job).into()]).await {
             Ok(()) => self.context.wake.notify(),
             Err(error) => tracing::warn!(%error, "reconcile job could not be enqueued"),
         }
@@ -411,8 +433,8 @@ impl Reconciler {
         let (id, at) = (version.deployment.id, self.context.clock.now());
         let container = ContainerRecord { state, address, ..recorded.clone() };
         let write = Write::RecordContainer { id, container, at };
-        if let Err(error) = self.context.store.commit(vec![write.into()]).await {
-            tracing::warn!(%error, deployment.id = %id, "container state could not be recorded");
+        if let Err(error) = self.context.commit_as_leader(vec![write.into()]).await {
+            tracing::warn!(%error, deployment.id = %id, "state of a version could not be recorded");
             return;
         }
         let scope = Scope::of_record(version.application.organization_id);
@@ -441,9 +463,9 @@ impl Reconciler {
 }
 
 /// Returns a sentence about the problem of a container that should run.
-fn cause(observed: Observed) -> String {
+fn cause(observed: Observed, terms: Terms) -> String {
     let reason =
-        breakdown(observed.container).unwrap_or_else(|| "a sidecar service is not running".to_owned());
+        breakdown(observed.container, terms).unwrap_or_else(|| "a sidecar service is not running".to_owned());
     let mut letters = reason.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -3,7 +3,13 @@
 #[cfg(feature = "extensions")]
 mod extension_routes;
 
-use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use launchway_domain::{
     applications::{Application, ApplicationRepository, ProxyServer},
@@ -12,10 +18,16 @@ use launchway_domain::{
     },
     ids::ApplicationId,
     organizations::Scope,
+    replicas::{Drain, Patience},
     routes::{Route, Target, TrafficRouter},
     store::StoreError,
 };
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout_at},
+};
+
+use crate::{OwnReplica, WakeSignal};
 
 /// The ports of routes.
 pub struct RoutePorts {
@@ -41,8 +53,26 @@ pub struct Routes {
     /// The address that the router listens on; `None` when there is none.
     front: Option<SocketAddr>,
     /// The time at which the router last got all routes; `None` after a failure.
-    told: Mutex<Option<Instant>>,
+    told: Mutex<Option<Told>>,
+    replica: OwnReplica,
+    /// Notified when routes may have changed, by this server or another one.
+    changed: WakeSignal,
+    /// The drains in progress for other replicas.
+    draining: SyncMutex<HashSet<Drain>>,
+    /// The last known folder of each site, which is served while a newer one is fetched.
+    served: SyncMutex<HashMap<ApplicationId, PathBuf>>,
 }
+
+/// The last update of all routes.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    at: Instant,
+    /// The routes epoch before the records were read; `None` if there is only one server.
+    epoch: Option<i64>,
+}
+
+/// The longest that an update waits for sites that are fetched from other servers, and the least time for each.
+const SITES_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(50));
 
 /// The interval at which the router gets all routes again, even without a change.
 const REPEAT: Duration = Duration::from_secs(60);
@@ -57,7 +87,23 @@ impl Routes {
             extensions: None,
             front,
             told: Mutex::default(),
+            replica: OwnReplica::default(),
+            changed: WakeSignal::default(),
+            draining: SyncMutex::default(),
+            served: SyncMutex::default(),
         }
+    }
+
+    /// Routes beside other replicas: a change waits until their front proxies have it, and a drain for their requests.
+    #[must_use]
+    pub fn beside(self, replica: OwnReplica) -> Self {
+        Self { replica, ..self }
+    }
+
+    /// Returns the signal that routes may have changed, which another replica may have done.
+    #[must_use]
+    pub fn changed(&self) -> WakeSignal {
+        self.changed.clone()
     }
 
     /// Updates the routes of one application from its records.
@@ -70,19 +116,25 @@ impl Routes {
         }
         let mut told = self.told.lock().await;
         let outcome = self.follow_one(scope, id).await;
-        forget_failed(&mut told, outcome)
+        if matches!(outcome, Ok(Completeness::Pending)) {
+            *told = None;
+        }
+        forget_failed(&mut told, outcome.map(drop))
     }
 
-    async fn follow_one(&self, scope: Scope, id: ApplicationId) -> Result<(), StepError> {
+    async fn follow_one(&self, scope: Scope, id: ApplicationId) -> Result<Completeness, StepError> {
         let Some(application) = self.ports.applications.get(scope, id).await.map_err(unreadable)? else {
-            return self.ports.router.remove(id).await;
+            self.ports.router.remove(id).await?;
+            return Ok(Completeness::Complete);
         };
         let live = match application.live {
             Some(live) => self.ports.deployments.get(scope, live).await.map_err(unreadable)?,
             None => None,
         };
-        let target = self.target(&application, live.as_ref()).await.map_err(unreadable)?;
-        self.ports.router.set(&route(&application, target)).await
+        let deadline = Instant::now() + SITES_WAIT.0;
+        let (target, completeness) = self.target(&application, live.as_ref(), deadline).await?;
+        self.ports.router.set(&route(&application, target)).await?;
+        Ok(completeness)
     }
 
     /// Updates all routes from the records.
@@ -90,31 +142,59 @@ impl Routes {
     /// # Errors
     /// [`StepError::Retryable`] when the records cannot be read or the router is unavailable.
     pub async fn follow_all(&self) -> Result<(), StepError> {
-        if !self.ports.router.is_there() {
-            return Ok(());
-        }
         let mut told = self.told.lock().await;
         *told = None;
-        let routes = self.recorded().await.map_err(unreadable)?;
-        self.ports.router.replace_all(&routes).await?;
-        *told = Some(Instant::now());
-        Ok(())
+        // Before the records: a change in between is read twice, and not missed.
+        let epoch = self.replica.routes_epoch().await.map_err(unreadable)?;
+        let mut completeness = Completeness::Complete;
+        if self.ports.router.is_there() {
+            let routes;
+            (routes, completeness) = self.recorded().await?;
+            self.ports.router.replace_all(&routes).await?;
+        }
+        // A site that is missing here must not delay the others, whose routes are current.
+        *told = (completeness == Completeness::Complete).then(|| Told { at: Instant::now(), epoch });
+        match epoch {
+            Some(epoch) => self.replica.acknowledge_routes(epoch).await.map_err(unreadable),
+            None => Ok(()),
+        }
     }
 
-    /// Updates all routes from the records if the router may have missed a change: after a failure, when it
-    /// was restarted, and once a minute.
+    /// Updates all routes from the records if the router may have missed a change: after a failure, while a site
+    /// is fetched, when it was restarted, when another replica has changed a route, and once a minute.
     ///
     /// # Errors
     /// As [`follow_all`](Routes::follow_all).
     pub async fn confirm(&self) -> Result<(), StepError> {
-        if !self.ports.router.is_there() {
-            return Ok(());
-        }
         let told = *self.told.lock().await;
-        match told.is_some_and(|told| told.elapsed() < REPEAT) && self.ports.router.is_current().await? {
+        let epoch = self.replica.routes_epoch().await.map_err(unreadable)?;
+        let is_recent = told.is_some_and(|told| told.at.elapsed() < REPEAT && told.epoch == epoch);
+        match is_recent && (!self.ports.router.is_there() || self.ports.router.is_current().await?) {
             true => Ok(()),
             false => self.follow_all().await,
         }
+    }
+
+    /// Drains what another replica requests, in background tasks.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the requests cannot be read.
+    pub(crate) async fn drain_for_others(self: &Arc<Self>) -> Result<(), StoreError> {
+        for drain in self.replica.drains().await? {
+            if !self.draining().insert(drain.clone()) {
+                continue;
+            }
+            let this = Arc::clone(self);
+            tokio::spawn(async move {
+                this.drain_own(&drain).await;
+                if let Err(error) = this.replica.report_drained(&drain).await {
+                    tracing::warn!(%error, "drain could not be reported");
+                }
+                // Not before: the same drain may be requested again.
+                this.draining().remove(&drain);
+            });
+        }
+        Ok(())
     }
 
     /// Routes the traffic of one application to `target`, regardless of the records.
@@ -130,20 +210,48 @@ impl Routes {
             Ok(None) => self.ports.router.remove(id).await,
             Err(error) => Err(error),
         };
-        forget_failed(&mut told, outcome)
+        forget_failed(&mut told, outcome)?;
+        drop(told);
+        self.replica.wait_for_routes().await;
+        Ok(())
     }
 
     /// Removes the routes of a deleted application.
     pub(crate) async fn forget(&self, id: ApplicationId) -> Result<(), StepError> {
         let mut told = self.told.lock().await;
+        self.served().remove(&id);
         let outcome = self.ports.router.remove(id).await;
-        forget_failed(&mut told, outcome)
+        forget_failed(&mut told, outcome)?;
+        drop(told);
+        self.replica.wait_for_routes().await;
+        Ok(())
     }
 
-    /// Waits for the running requests on the previous target of an application: one container, or all.
+    /// Waits for the running requests on the previous target of an application: one container, or all. Requests at the
+    /// front proxies of other replicas count too.
     pub(crate) async fn drain(&self, id: ApplicationId, container: Option<ContainerId>) {
-        if let Err(error) = self.ports.router.drain(id, container).await {
-            tracing::warn!(application.id = %id, %error, "drain failed");
+        self.drain_with(Drain { application: id, container }, Patience::Living).await;
+    }
+
+    /// The same for a version that can stay for a while: also waits for replicas that are restarted, whose front proxies may
+    /// still route to it.
+    pub(crate) async fn drain_patiently(&self, id: ApplicationId, container: Option<ContainerId>) {
+        self.drain_with(Drain { application: id, container }, Patience::Returning).await;
+    }
+
+    async fn drain_with(&self, drain: Drain, patience: Patience) {
+        self.replica.wait_for_routes().await;
+        tokio::join!(self.drain_own(&drain), self.replica.drain_others(&drain, patience));
+    }
+
+    fn draining(&self) -> MutexGuard<'_, HashSet<Drain>> {
+        self.draining.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn drain_own(&self, drain: &Drain) {
+        let Drain { application, container } = drain.clone();
+        if let Err(error) = self.ports.router.drain(application, container).await {
+            tracing::warn!(application.id = %application, %error, "drain failed");
         }
     }
 
@@ -163,21 +271,22 @@ impl Routes {
 
     /// Returns the directory of a deployment's site: its own, or that of the deployment it was rolled back
     /// to.
-    pub(crate) async fn site(&self, deployment: &Deployment) -> Result<Option<PathBuf>, StoreError> {
+    pub(crate) async fn site(&self, deployment: &Deployment) -> Result<Option<PathBuf>, StepError> {
         let (scope, application) = (Scope::of_record(deployment.organization_id), deployment.application_id);
         let (mut id, mut kind) = (deployment.id, deployment.kind);
         loop {
-            if let Some(folder) = self.ports.sites.release(application, id).await {
+            if let Some(folder) = self.ports.sites.release(application, id).await? {
                 return Ok(Some(folder));
             }
             let DeploymentKind::Rollback { to } = kind else { return Ok(None) };
-            let Some(earlier) = self.ports.deployments.get(scope, to).await? else { return Ok(None) };
+            let earlier = self.ports.deployments.get(scope, to).await.map_err(unreadable)?;
+            let Some(earlier) = earlier else { return Ok(None) };
             (id, kind) = (earlier.id, earlier.kind);
         }
     }
 
     /// Returns the target of the live version.
-    pub(crate) async fn live_target(&self, deployment: &Deployment) -> Result<Target, StoreError> {
+    pub(crate) async fn live_target(&self, deployment: &Deployment) -> Result<Target, StepError> {
         let Some(container) = &deployment.container else {
             return Ok(self.site(deployment).await?.map_or(Target::Absent, Target::Site));
         };
@@ -190,35 +299,74 @@ impl Routes {
         })
     }
 
+    /// Returns the target of an application by its records. If its site cannot be fetched until `deadline`, that is the
+    /// last known one.
     async fn target(
         &self,
         application: &Application,
         live: Option<&Deployment>,
-    ) -> Result<Target, StoreError> {
-        match live {
-            None => Ok(Target::Absent),
-            Some(_) if application.is_stopped => Ok(Target::Stopped),
-            Some(live) => self.live_target(live).await,
-        }
+        deadline: Instant,
+    ) -> Result<(Target, Completeness), StepError> {
+        let target = match live {
+            None => Target::Absent,
+            Some(_) if application.is_stopped => Target::Stopped,
+            Some(live) if live.container.is_none() => {
+                let deadline = deadline.max(Instant::now() + SITES_WAIT.1);
+                let site = match timeout_at(deadline, self.site(live)).await {
+                    Ok(Ok(site)) => site,
+                    outcome => {
+                        if let Ok(Err(error)) = outcome {
+                            tracing::warn!(%error, deployment.id = %live.id, "release of a site cannot be fetched");
+                        }
+                        let last = self.served().get(&application.id).cloned();
+                        return Ok((last.map_or(Target::Absent, Target::Site), Completeness::Pending));
+                    }
+                };
+                if let Some(folder) = &site {
+                    self.served().insert(application.id, folder.clone());
+                }
+                site.map_or(Target::Absent, Target::Site)
+            }
+            Some(live) => self.live_target(live).await?,
+        };
+        Ok((target, Completeness::Complete))
+    }
+
+    fn served(&self) -> std::sync::MutexGuard<'_, HashMap<ApplicationId, PathBuf>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the route of every application of the installation, and those of extensions.
-    async fn recorded(&self) -> Result<Vec<Route>, StoreError> {
-        let named = self.ports.applications.named().await?;
-        let live = self.ports.deployments.live().await?;
+    async fn recorded(&self) -> Result<(Vec<Route>, Completeness), StepError> {
+        let named = self.ports.applications.named().await.map_err(unreadable)?;
+        let live = self.ports.deployments.live().await.map_err(unreadable)?;
         let live: HashMap<_, _> = live.iter().map(|version| (version.application.id, version)).collect();
         let mut routes = Vec::with_capacity(named.len());
+        let (mut completeness, deadline) = (Completeness::Complete, Instant::now() + SITES_WAIT.0);
         for named in named {
-            let target = match live.get(&named.id) {
-                Some(version) => self.target(&version.application, Some(&version.deployment)).await?,
-                None => Target::Absent,
+            let (target, is_complete) = match live.get(&named.id) {
+                Some(version) => {
+                    self.target(&version.application, Some(&version.deployment), deadline).await?
+                }
+                None => (Target::Absent, Completeness::Complete),
             };
+            if is_complete == Completeness::Pending {
+                completeness = is_complete;
+            }
             routes.push(Route { subject: named.id.into(), hosts: named.hosts, target });
         }
         #[cfg(feature = "extensions")]
-        routes.extend(self.extension_routes().await?);
-        Ok(routes)
+        routes.extend(self.extension_routes().await.map_err(unreadable)?);
+        Ok((routes, completeness))
     }
+}
+
+/// The completeness of routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Completeness {
+    Complete,
+    /// A site is being fetched, or cannot be fetched.
+    Pending,
 }
 
 fn route(application: &Application, target: Target) -> Route {
@@ -226,7 +374,7 @@ fn route(application: &Application, target: Target) -> Route {
 }
 
 /// Clears the time of the last full update after a failure, because the router may be outdated.
-fn forget_failed(told: &mut Option<Instant>, outcome: Result<(), StepError>) -> Result<(), StepError> {
+fn forget_failed(told: &mut Option<Told>, outcome: Result<(), StepError>) -> Result<(), StepError> {
     if outcome.is_err() {
         *told = None;
     }

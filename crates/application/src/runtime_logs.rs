@@ -12,8 +12,10 @@ use launchway_domain::{
     applications::Application,
     clock::Timestamp,
     deployments::{ContainerId, Deployment, EngineInventory, PrintedLine, ServiceName, Sidecar},
+    ids::DeploymentId,
     logs::{Level, LineAssembler, LogReader, LogSink, Masker, NewLine},
     secret::SecretBox,
+    store::StoreError,
 };
 use tokio::sync::Mutex;
 
@@ -24,6 +26,8 @@ use crate::{applications::Vault, deployments::secrets_of};
 /// The number of lines of one container that are collected at once, so that a container that floods the log
 /// does not delay the others.
 const LINES: usize = 5000;
+/// The number of times that a collection is repeated when another server collects at the same time.
+const ATTEMPTS: usize = 3;
 
 /// Collects the output of containers: periodically while they run, and once more before they are removed.
 pub struct RuntimeLogs {
@@ -32,9 +36,17 @@ pub struct RuntimeLogs {
     reader: Arc<dyn LogReader>,
     vault: Vault,
     rates: RateLimiter,
-    /// The time up to which each container's output has been collected. Locked during a read, so that no
-    /// line is collected twice.
-    collected: Mutex<HashMap<ContainerId, Option<Timestamp>>>,
+    /// Locked during a read, so that no line is collected twice.
+    collected: Mutex<Collected>,
+}
+
+/// The state of the collection.
+#[derive(Default)]
+struct Collected {
+    /// The time up to which each container's output was read.
+    read: HashMap<ContainerId, Option<Timestamp>>,
+    /// The time of the newest stored line of each deployment, which differs if lines were dropped.
+    stored: HashMap<DeploymentId, Option<Timestamp>>,
 }
 
 impl RuntimeLogs {
@@ -67,16 +79,35 @@ impl RuntimeLogs {
         sidecars: &[Sidecar],
         now: Timestamp,
     ) -> Result<bool, String> {
-        let Some(container) = &deployment.container else { return Ok(false) };
         let mut collected = self.collected.lock().await;
+        for _ in 0..ATTEMPTS {
+            match self.collect_once(&mut collected, application, deployment, sidecars, now).await? {
+                Some(has_output) => return Ok(has_output),
+                // Another server has collected meanwhile.
+                None => collected.forget(deployment, sidecars),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Collects new output; returns `None` if another server has collected meanwhile.
+    async fn collect_once(
+        &self,
+        collected: &mut Collected,
+        application: &Application,
+        deployment: &Deployment,
+        sidecars: &[Sidecar],
+        now: Timestamp,
+    ) -> Result<Option<bool>, String> {
+        let Some(container) = &deployment.container else { return Ok(Some(false)) };
         let mut printed = vec![Printed::by(&container.id, None)];
         printed.extend(sidecars.iter().map(|sidecar| Printed::by(&sidecar.id, Some(&sidecar.service))));
         for one in &mut printed {
-            let since = match collected.get(one.container) {
+            let since = match collected.read.get(one.container) {
                 Some(since) => *since,
-                None => self.reader.last_printed(deployment.id).await.map_err(|error| error.to_string())?,
+                None => self.last_printed(deployment.id).await?,
             };
-            collected.insert(one.container.clone(), since);
+            collected.read.insert(one.container.clone(), since);
             let lines = self.inventory.printed(one.container, since, LINES).await;
             one.lines = lines.map_err(|error| error.to_string())?;
         }
@@ -84,7 +115,7 @@ impl RuntimeLogs {
             cut_together(&mut printed, now);
         }
         if printed.iter().all(|one| one.lines.is_empty()) {
-            return Ok(false);
+            return Ok(Some(false));
         }
         // Created only when there are lines to mask, and not kept, because it is large.
         let secrets = self.vault.open(application).map_err(|error| error.to_string())?;
@@ -95,18 +126,51 @@ impl RuntimeLogs {
         let mut lines: Vec<NewLine> = shown.collect();
         lines.sort_by_key(|line| line.at);
         let lines = self.rates.limit(lines, now);
-        self.sink.append(lines).await.map_err(|error| error.to_string())?;
+        let after = match collected.stored.get(&deployment.id) {
+            Some(after) => *after,
+            None => self.last_printed(deployment.id).await?,
+        };
+        let newest = lines.iter().filter(|line| line.level == Level::Runtime).map(|line| line.at).max();
+        match self.sink.append_printed(deployment.id, after, lines).await {
+            Ok(()) => {}
+            Err(StoreError::Stale) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        }
+        collected.stored.insert(deployment.id, after.max(newest));
         for one in &printed {
             if let Some(last) = one.lines.last() {
-                collected.insert(one.container.clone(), Some(last.at));
+                collected.read.insert(one.container.clone(), Some(last.at));
             }
         }
-        Ok(true)
+        Ok(Some(true))
     }
 
-    /// Drops the state of all containers but `containers`.
-    pub(crate) async fn forget_others(&self, containers: &HashSet<ContainerId>) {
-        self.collected.lock().await.retain(|id, _| containers.contains(id));
+    async fn last_printed(&self, deployment: DeploymentId) -> Result<Option<Timestamp>, String> {
+        self.reader.last_printed(deployment).await.map_err(|error| error.to_string())
+    }
+
+    /// Drops the state of all containers but `containers`, which belong to `deployments`.
+    pub(crate) async fn forget_others(
+        &self,
+        containers: &HashSet<ContainerId>,
+        deployments: &HashSet<DeploymentId>,
+    ) {
+        let mut collected = self.collected.lock().await;
+        collected.read.retain(|id, _| containers.contains(id));
+        collected.stored.retain(|id, _| deployments.contains(id));
+    }
+}
+
+impl Collected {
+    /// Drops the state of a deployment, so that it is read again.
+    fn forget(&mut self, deployment: &Deployment, sidecars: &[Sidecar]) {
+        self.stored.remove(&deployment.id);
+        if let Some(container) = &deployment.container {
+            self.read.remove(&container.id);
+        }
+        for sidecar in sidecars {
+            self.read.remove(&sidecar.id);
+        }
     }
 }
 

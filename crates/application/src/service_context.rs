@@ -7,8 +7,9 @@ use launchway_domain::{
     clock::Clock,
     idempotency::{IdempotencyKey, Write as IdempotencyWrite},
     ids::Ids,
+    replicas::Write as ReplicaWrite,
     secret::Entropy,
-    store::{UnitOfWork, Write},
+    store::{StoreError, UnitOfWork, Write},
 };
 #[cfg(feature = "notifications")]
 use launchway_domain::{
@@ -17,7 +18,7 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use crate::{EngineStatus, WakeSignal};
+use crate::{EngineStatus, Error, OwnReplica, Terms, WakeSignal};
 
 /// The context of every use case.
 #[derive(Clone)]
@@ -34,9 +35,32 @@ pub struct ServiceContext {
     pub wake: WakeSignal,
     /// The availability of the engine.
     pub engine: EngineStatus,
+    /// This server as one of the replicas of its installation.
+    pub replica: OwnReplica,
+    /// The words for the engine, in log lines and reasons.
+    pub terms: Terms,
 }
 
 impl ServiceContext {
+    /// Commits changes that only the leader may make.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] if another replica leads, and those of [`UnitOfWork::commit`].
+    pub(crate) async fn commit_as_leader(&self, mut writes: Vec<Write>) -> Result<(), StoreError> {
+        if let Some(term) = self.replica.term()? {
+            writes.insert(0, ReplicaWrite::Prove(term).into());
+        }
+        self.store.commit(writes).await
+    }
+
+    /// Commits `writes`. Fails with `when_stale` if a guard of one of them does not hold.
+    pub(crate) async fn commit(&self, writes: Vec<Write>, when_stale: Error) -> Result<(), Error> {
+        self.store.commit(writes).await.map_err(|error| match error {
+            StoreError::Stale => when_stale,
+            error => error.into(),
+        })
+    }
+
     /// Returns the write that claims an idempotency key for a request that creates `resource`; none without
     /// a key. It comes first in its commit, so that the second of two concurrent duplicates fails as a
     /// repetition.

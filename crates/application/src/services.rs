@@ -19,7 +19,7 @@ use launchway_domain::{
 };
 
 use crate::{
-    EngineStatus, ServiceContext,
+    EngineStatus, OwnReplica, ServiceContext,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     audit::AuditLog,
     auth::{ApiTokens, Authentication, LoginAttempts, Logins, Passwords, Registration, TwoFactorLogin},
@@ -148,6 +148,8 @@ pub struct Services {
     pub notifier: Arc<Notifier>,
     /// The availability of the engine.
     pub engine: EngineStatus,
+    /// This server as one of the replicas.
+    pub replica: OwnReplica,
     /// The age of the collected output of each application.
     pub log_freshness: LogFreshness,
 }
@@ -213,6 +215,7 @@ impl Services {
         let log_freshness = LogFreshness::default();
         Self {
             engine: context.engine.clone(),
+            replica: context.replica.clone(),
             log_freshness: log_freshness.clone(),
             authentication: Authentication::new(identities, context.clone()),
             registration: Registration::new(

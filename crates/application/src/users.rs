@@ -5,7 +5,6 @@ use std::sync::Arc;
 use launchway_domain::{
     audit::{Action, Author, Chain, Event, Resource},
     auth::Actor,
-    store::StoreError,
     users::{Profile, Settings, SettingsChange, UserRepository, Username, Write},
 };
 
@@ -51,11 +50,8 @@ impl Users {
             .into_iter()
             .map(|chain| self.context.record(Author { chain, ..actor.author() }, event.clone()));
         let writes = [rename.into()].into_iter().chain(told).collect();
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            // The user was deleted after the token was checked.
-            StoreError::Stale => Error::Unauthenticated,
-            error => error.into(),
-        })?;
+        // Stale if the user was deleted after the token was checked.
+        self.context.commit(writes, Error::Unauthenticated).await?;
         self.profile_now(actor).await
     }
 
@@ -100,7 +96,7 @@ impl Users {
     }
 
     async fn profile_now(&self, actor: &Actor) -> Result<Profile, Error> {
-        // The user was deleted after the token was checked.
+        // Stale if the user was deleted after the token was checked.
         self.users.profile(actor.user_id()).await?.ok_or(Error::Unauthenticated)
     }
 }

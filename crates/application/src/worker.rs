@@ -53,8 +53,6 @@ impl Default for WorkerTimings {
 
 /// The pause before a job that waits for the engine is retried.
 const ENGINE_PAUSE: TimeDelta = TimeDelta::seconds(3);
-/// The prefix of the reason of a job that waits for the engine.
-const WAITING: &str = "waiting for the Docker engine";
 
 /// Returns the delay before the n-th retry.
 fn backoff(attempt: i32) -> TimeDelta {
@@ -264,20 +262,23 @@ impl Worker {
 
     /// Returns a job to the queue until the engine responds again; fails it when that takes too long.
     async fn wait_for_engine(&self, claimed: &ClaimedJob, reason: &str) -> Result<(), JobError> {
-        let now = self.context.clock.now();
+        let (now, engine) = (self.context.clock.now(), self.context.terms.engine);
+        let waiting = format!("waiting for the {engine}");
+        // An earlier attempt was returned to the queue because the engine did not respond.
+        let is_waiting = claimed.job.reason.as_ref().is_some_and(|reason| reason.starts_with(&waiting));
         let since = self.context.engine.outage().map(|outage| outage.since);
-        let since = since.or(claimed.job.started_at.filter(|_| is_waiting(&claimed.job)));
+        let since = since.or(claimed.job.started_at.filter(|_| is_waiting));
         if since.is_some_and(|since| (now - since).to_std().is_ok_and(|waited| waited >= self.timings.engine))
         {
             let limit = describe(self.timings.engine);
-            let reason = format!("the Docker engine did not answer for {limit}: {reason}");
+            let reason = format!("the {engine} did not answer for {limit}: {reason}");
             return self.end(claimed, Outcome::Failed { reason }).await;
         }
-        if !is_waiting(&claimed.job) {
+        if !is_waiting {
             tracing::info!(reason, "job waits for the engine");
             self.handlers.pipeline.log_waiting(claimed, reason).await;
         }
-        let reason = format!("{WAITING}: {reason}");
+        let reason = format!("{waiting}: {reason}");
         let state = self.queue.postpone(&claimed.lease, &reason, now, now + ENGINE_PAUSE).await?;
         self.follow(claimed, state).await
     }
@@ -376,11 +377,6 @@ impl Worker {
     }
 }
 
-/// Returns whether a job was returned to the queue because the engine did not respond.
-fn is_waiting(job: &Job) -> bool {
-    job.reason.as_ref().is_some_and(|reason| reason.starts_with(WAITING))
-}
-
 /// Formats a time limit in whole minutes, or else in seconds.
 fn describe(limit: Duration) -> String {
     match limit.as_secs() {
@@ -417,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_as_it_was_set() {
+    fn a_limit_is_reported_as_it_was_set() {
         let told = [500, 1_000, 60_000, 90_000, 3_600_000].map(|ms| describe(Duration::from_millis(ms)));
         assert_eq!(told, ["0.5 s", "1 s", "60 s", "90 s", "60 minutes"]);
     }

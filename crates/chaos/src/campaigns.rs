@@ -13,6 +13,7 @@ mod kills;
 mod login_attempts;
 mod outages;
 mod power_cuts;
+mod replicas;
 mod restarts;
 mod slow_clients;
 
@@ -22,7 +23,7 @@ use crate::{options::Options, section::Section};
 type Campaign = fn(&Options) -> Section;
 
 /// In the order of the report.
-pub(crate) const CAMPAIGNS: [(&str, Campaign); 16] = [
+pub(crate) const CAMPAIGNS: [(&str, Campaign); 17] = [
     ("kills-sqlite", kills::on_sqlite),
     ("kills-postgres", kills::on_postgres),
     ("crash-points", crash_points::run),
@@ -33,6 +34,7 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 16] = [
     ("engine", engine::run),
     ("hung-engine", hung_engine::run),
     ("restarts", restarts::run),
+    ("replicas", replicas::run),
     ("tenants", hostile_tenant::run),
     ("slow-clients", slow_clients::run),
     ("guesses", login_attempts::run),
@@ -43,5 +45,5 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 16] = [
 
 /// Returns true for a campaign that starts a Docker engine of its own, which needs namespaces.
 pub(crate) fn needs_isolation(name: &str) -> bool {
-    ["engine", "hung-engine", "restarts", "tenants"].contains(&name)
+    ["engine", "hung-engine", "replicas", "restarts", "tenants"].contains(&name)
 }

@@ -54,8 +54,8 @@ impl Cluster {
         let folder = tempfile::Builder::new().prefix("launchway-chaos-postgres-").tempdir_in(parent).unwrap();
         if is_root() {
             let id = |option| {
-                let told = Command::new("id").args([option, "postgres"]).output().unwrap();
-                String::from_utf8_lossy(&told.stdout).trim().parse().expect("there is a user `postgres`")
+                let output = Command::new("id").args([option, "postgres"]).output().unwrap();
+                String::from_utf8_lossy(&output.stdout).trim().parse().expect("there is a user `postgres`")
             };
             chown(folder.path(), Some(id("-u")), Some(id("-g"))).unwrap();
         }
@@ -93,6 +93,13 @@ impl Cluster {
             (name, rows)
         });
         tables.collect()
+    }
+
+    /// Returns the number in the column `value` of a query's only row.
+    pub(crate) fn number(&self, query: &str) -> usize {
+        let mut connection = PgConnection::establish(&self.url()).unwrap();
+        let rows: Vec<Row> = sql_query(query).load(&mut connection).unwrap();
+        rows[0].value.parse().unwrap()
     }
 
     /// Stops the server.
@@ -169,8 +176,8 @@ fn as_postgres(program: &Path, folder: &Path) -> Command {
 
 /// Returns whether this process runs as root.
 pub(crate) fn is_root() -> bool {
-    let told = Command::new("id").arg("-u").output().unwrap();
-    told.stdout.trim_ascii() == b"0"
+    let output = Command::new("id").arg("-u").output().unwrap();
+    output.stdout.trim_ascii() == b"0"
 }
 
 /// Returns the folder of the server's programs: Debian's newest, or one on the path.

@@ -66,6 +66,11 @@ impl Options {
         self.kills.unwrap_or_else(|| self.count(6, 100))
     }
 
+    /// Returns the number of times that one of several servers is killed.
+    pub(crate) fn replica_kills(&self) -> usize {
+        self.kills.unwrap_or_else(|| self.count(2, 200))
+    }
+
     /// Returns the number of times that a server is killed.
     pub(crate) fn kills(&self) -> usize {
         self.kills.unwrap_or_else(|| self.count(8, 1000))
@@ -92,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_long_form_tries_every_write_unless_told_otherwise() {
+    fn the_long_form_tries_every_write_by_default() {
         assert_eq!(parse("crash-points --server a --verifier b --long").unwrap().every(9), 1);
         assert_eq!(parse("crash-points --server a --verifier b").unwrap().every(9), 9);
         assert_eq!(parse("crash-points --server a --verifier b --long --every 4").unwrap().every(9), 4);

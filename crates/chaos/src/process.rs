@@ -73,8 +73,8 @@ impl Server {
         if own != self.child.id() {
             let _gone = Command::new("kill").args(["-9", &own.to_string()]).status();
             // The wrapper program writes its output, and then exits.
-            let told = Instant::now();
-            while self.exit().is_none() && told.elapsed() < FAREWELL {
+            let started = Instant::now();
+            while self.exit().is_none() && started.elapsed() < FAREWELL {
                 sleep(Duration::from_millis(5));
             }
         }
@@ -84,8 +84,8 @@ impl Server {
 
     /// Stops it with SIGTERM, and waits for its end.
     pub(crate) fn terminate(&mut self) {
-        let told = Command::new("kill").args(["-TERM", &self.process_id().to_string()]).status().unwrap();
-        assert!(told.success());
+        let output = Command::new("kill").args(["-TERM", &self.process_id().to_string()]).status().unwrap();
+        assert!(output.success());
         self.child.wait().unwrap();
     }
 
@@ -135,8 +135,8 @@ impl Server {
     }
 
     fn status(&self, name: &str) -> usize {
-        let told = fs::read_to_string(format!("/proc/{}/status", self.process_id())).unwrap_or_default();
-        let line = told.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        let text = fs::read_to_string(format!("/proc/{}/status", self.process_id())).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
         let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();
         kibibytes / 1024
     }

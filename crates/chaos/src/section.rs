@@ -82,8 +82,8 @@ impl Section {
 
 /// The load average of the last minute.
 fn load_average() -> String {
-    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    told.split_whitespace().next().unwrap_or("unknown").to_owned()
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
 #[cfg(test)]

@@ -249,6 +249,12 @@ impl Stage {
         Question { at_rest: Some(max_wait.as_secs()), ..self.question() }
     }
 
+    /// Returns the figures of this moment, in which everything should have finished.
+    pub(crate) fn question_now(&self) -> Figures {
+        let question = Question { at_rest: Some(0), instance: None, ..self.question() };
+        question.ask().expect("the verifier can read everything")
+    }
+
     /// Waits until everything has finished; returns the figures, and the time it took.
     pub(crate) fn come_to_rest(&self, max_wait: Duration) -> (Figures, Duration) {
         let started = Instant::now();

@@ -29,6 +29,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const STREAM: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n\
     read -r page < /www/index.html\necho \"${page% complete}\"\ni=0\n\
     while [ $i -lt \"$QUERY_STRING\" ]; do i=$((i+1)); echo \"line $i\"; sleep 0.5; done\necho complete\n";
+/// The command of an application.
+const QUIET: &str = r#"["httpd", "-f", "-p", "8080", "-h", "/www"]"#;
+/// The same, with a line each second that no other container prints.
+const PRINTING: &str = r#"["sh", "-c", "(i=0; while :; do i=$((i+1)); echo tick $HOSTNAME $i; sleep 1; done) & exec httpd -f -p 8080 -h /www"]"#;
 /// The beginnings of lines that a build prints.
 const BUILD_LINES: [&str; 4] = [" --->", "Step ", "Removing ", "Successfully "];
 /// The states that a deployment does not leave.
@@ -43,6 +47,10 @@ pub(crate) struct Shape {
     pub(crate) applications: usize,
     /// The number of static sites in the first of them.
     pub(crate) sites: usize,
+    /// The URL of the database, if it is not a file in the data folder.
+    pub(crate) postgres: Option<String>,
+    /// True if each application prints a numbered line each second.
+    pub(crate) prints: bool,
     /// Settings of the server.
     pub(crate) settings: Vec<(String, String)>,
     /// The words before the server: a program that runs it.
@@ -76,6 +84,7 @@ pub(crate) struct Tenants {
     organizations: Vec<(String, Client)>,
     /// The base image, asked for once: the engine may hang later.
     base: &'static str,
+    prints: bool,
 }
 
 impl Tenants {
@@ -87,10 +96,13 @@ impl Tenants {
         let mut settings = own.map(|(name, value)| (name.to_owned(), value)).to_vec();
         settings.extend(shape.settings.iter().cloned());
         let wrapper = shape.wrapper.iter().map(|word| (*word).to_owned()).collect();
-        let stage = Stage::set(options, &Plan { sites: shape.sites, settings, wrapper, ..Plan::default() });
+        let postgres = shape.postgres.clone();
+        let plan = Plan { postgres, sites: shape.sites, settings, wrapper, ..Plan::default() };
+        let stage = Stage::set(options, &plan);
         let sites = stage.applications.clone();
         let (organizations, applications, base) = (Vec::new(), Vec::new(), base_image());
-        let mut tenants = Self { stage, front, applications, sites, organizations, base };
+        let prints = shape.prints;
+        let mut tenants = Self { stage, front, applications, sites, organizations, base, prints };
         let _empty = Ledger::open(&tenants.stage.ledger()).unwrap();
         for (position, name) in shape.organizations.iter().enumerate() {
             tenants.add_organization(position, name);
@@ -133,6 +145,13 @@ impl Tenants {
     /// The id of an organization.
     pub(crate) fn organization(&self, position: usize) -> &str {
         &self.organizations[position].0
+    }
+
+    /// Sends the requests to the server at `url` from now on.
+    pub(crate) fn use_server(&mut self, url: &str) {
+        for (_, client) in &mut self.organizations {
+            *client = client.at(url);
+        }
     }
 
     /// The administrator of an organization.
@@ -241,10 +260,11 @@ impl Tenants {
         let (base, application) = (self.base, &mut self.applications[position]);
         application.version += 1;
         let folder = self.stage.folder().join("repositories").join(&application.name);
+        let command = if self.prints { PRINTING } else { QUIET };
         let dockerfile = format!(
             "FROM {base}\nSTOPSIGNAL SIGKILL\nCOPY stream /www/cgi-bin/stream\n\
              RUN chmod 755 /www/cgi-bin/stream\nCOPY index.html /www/index.html\nRUN sleep 0.5\n\
-             CMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
+             CMD {command}\n"
         );
         let page = visitor::page(&application.name, application.version);
         repository::make(&folder, &[("Dockerfile", &dockerfile), ("stream", STREAM), ("index.html", &page)])

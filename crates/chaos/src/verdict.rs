@@ -75,7 +75,7 @@ pub(crate) fn add_figures(section: &mut Section, figures: &Figures) {
     for damage in &figures.damage {
         eprintln!("  damage: {damage}");
     }
-    section.never("complaints of the database about itself", figures.damage.len());
+    section.never("integrity errors of the database", figures.damage.len());
 }
 
 /// Reports the figures about the engine.

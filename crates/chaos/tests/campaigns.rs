@@ -54,6 +54,11 @@ fn a_restart_under_load_fails_no_request() {
 }
 
 #[test]
+fn several_servers_share_one_database() {
+    passes("replicas");
+}
+
+#[test]
 fn a_hostile_tenant_takes_nothing_from_another() {
     passes("tenants");
 }
@@ -96,6 +101,6 @@ fn passes(campaign: &str) {
         .arg(verifier)
         .output()
         .unwrap();
-    let told = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{campaign}:\n{}", String::from_utf8_lossy(&told));
+    let text = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{campaign}:\n{}", String::from_utf8_lossy(&text));
 }

@@ -125,6 +125,8 @@ pub enum SessionVerb {
     /// Show and test notification channels and deliveries
     #[command(subcommand)]
     Notifications(NotificationsVerb),
+    /// List the servers of the installation
+    Cluster,
     /// Change your password
     Password,
     /// Enable or disable two-factor authentication
@@ -137,7 +139,7 @@ impl SessionVerb {
     /// longer exists.
     pub(crate) fn is_of_oneself(&self) -> bool {
         match self {
-            Self::Logout | Self::Password | Self::TwoFactor(_) | Self::Invitations(_) => true,
+            Self::Logout | Self::Password | Self::TwoFactor(_) | Self::Invitations(_) | Self::Cluster => true,
             Self::Org(verb) => verb.is_of_oneself(),
             _ => false,
         }

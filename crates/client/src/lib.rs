@@ -91,8 +91,8 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Open(which) => verbs::run::open(&which, session),
         SessionVerb::Env(verb) => verbs::env::run(verb, session),
         SessionVerb::Domains(verb) => verbs::domains::run(verb, session),
-        SessionVerb::WebhookSecret(wish) => verbs::keys::webhook_secret(wish, session),
-        SessionVerb::DeployKey(wish) => verbs::keys::deploy_key(wish, session),
+        SessionVerb::WebhookSecret(arguments) => verbs::keys::webhook_secret(arguments, session),
+        SessionVerb::DeployKey(arguments) => verbs::keys::deploy_key(arguments, session),
         SessionVerb::Extensions(extensions) => verbs::extensions::run(extensions, session),
         SessionVerb::Run(run) => verbs::extensions::run::run(run, session),
         SessionVerb::Org(verb) => verbs::org::run(verb, session),
@@ -100,6 +100,7 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Invitations(invitations) => verbs::invitations::run(invitations.verb, session),
         SessionVerb::Tokens(verb) => verbs::tokens::run(verb, session),
         SessionVerb::Notifications(verb) => verbs::notifications::run(verb, session),
+        SessionVerb::Cluster => verbs::cluster::show(session),
         SessionVerb::Password => verbs::password::change(session),
         SessionVerb::TwoFactor(verb) => verbs::two_factor::run(verb, session),
     }

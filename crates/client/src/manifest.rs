@@ -104,7 +104,7 @@ impl Manifest {
     }
 
     /// Returns the body of the request that creates the application.
-    pub(crate) fn wish(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         let mut fields = self.fields.clone();
         fields.entry("environment").or_insert_with(|| USUAL_ENVIRONMENT.into());
         fields.into()

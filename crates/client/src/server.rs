@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_is_away_is_asked_again_and_told_of_once() {
+    fn a_server_that_is_away_is_asked_again_and_reported_once() {
         let (mut asked, mut told) = (0, 0);
         let answer = retry_for(
             Duration::from_secs(60),

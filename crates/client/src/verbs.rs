@@ -3,6 +3,7 @@
 pub(crate) mod app;
 pub(crate) mod apps;
 pub(crate) mod audit;
+pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod deploy;
 pub(crate) mod deployments;

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_told_in_one_unit() {
+    fn timestamps_are_shown_in_one_unit() {
         let now = DateTime::parse_from_rfc3339("2026-01-31T12:00:00Z").unwrap().to_utc();
         for (moment, words) in [
             ("2026-01-31T11:59:59.500000Z", "0 seconds ago"),

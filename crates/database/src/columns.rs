@@ -24,8 +24,8 @@ use launchway_domain::{
         ApiTokenId, ApplicationId, ApplicationStatusId, AuditEntryId, BootId, DeliveryId, DeploymentId,
         DeploymentStatusId, EventId, ExecutionId, ExecutionStepId, ExtensionId, ExtensionRouteId,
         ExtensionVariableId, InstanceId, InvitationId, JobId, LoginAttemptId, MembershipId, OrganizationId,
-        SessionId, SettingsId, SigningSecretId, SmtpConfigId, SubjectId, UserId, WebhookConfigId,
-        WebhookSecretId,
+        SessionId, SettingsId, SigningSecretId, SiteUploadId, SmtpConfigId, SubjectId, UserId,
+        WebhookConfigId, WebhookSecretId,
     },
 };
 use uuid::Uuid;
@@ -91,6 +91,7 @@ stored_as_id!(
     SessionId,
     SettingsId,
     SigningSecretId,
+    SiteUploadId,
     SmtpConfigId,
     SubjectId,
     UserId,

@@ -2,12 +2,14 @@
 
 mod announcements;
 mod jobs;
+mod live;
 mod rows;
 mod writes;
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     net::IpAddr,
+    sync::Arc,
 };
 
 use async_trait::async_trait;
@@ -27,6 +29,7 @@ use uuid::Uuid;
 
 use self::rows::DeploymentRow;
 pub(super) use self::{
+    live::LiveVersions,
     rows::is_open,
     writes::{apply, held_application_of},
 };
@@ -41,7 +44,7 @@ use super::{
 };
 
 /// The most deployments that one query asks for. Databases limit the parameters of a query.
-const AT_ONCE: usize = 1000;
+pub(super) const AT_ONCE: usize = 1000;
 
 #[async_trait]
 impl DeploymentRepository for Database {
@@ -91,8 +94,12 @@ impl DeploymentRepository for Database {
         .await
     }
 
-    async fn live(&self) -> Result<Vec<LiveVersion>, StoreError> {
-        self.read(|connection| {
+    async fn live(&self) -> Result<Arc<[LiveVersion]>, StoreError> {
+        let (version, kept) = self.shared.live_versions.current();
+        if let Some(kept) = kept.filter(|_| !self.shared.permits.is_closed()) {
+            return Ok(kept);
+        }
+        let read = self.read(|connection| {
             let rows: Vec<(ApplicationRow, DeploymentRow)> = applications::table
                 .inner_join(
                     deployments::table.on(applications::live_deployment_id.eq(deployments::id.nullable())),
@@ -108,9 +115,13 @@ impl DeploymentRepository for Database {
                 let application = Application::try_from(application)?;
                 Ok(LiveVersion { application, deployment: deployment.try_into()? })
             };
-            rows.into_iter().map(version).collect()
-        })
-        .await
+            rows.into_iter().map(version).collect::<Result<Arc<[_]>, QueryError>>()
+        });
+        let live = read.await?;
+        if let Some(version) = version {
+            self.shared.live_versions.keep(version, &live);
+        }
+        Ok(live)
     }
 
     async fn unretired(&self) -> Result<Vec<Deployment>, StoreError> {
@@ -264,18 +275,20 @@ fn standing_of(
     let mut wanted: HashMap<Uuid, HashSet<Uuid>> = HashMap::new();
     let mut retention_status = |(id, application, status, live, deleted_at): StandingRow| {
         let (state, is_there) = (state(status)?, deleted_at.is_none());
-        let is_wanted = is_there && state == DeploymentState::Deployed && {
+        let is_live = is_there && live == Some(id);
+        // A live version is kept in any case, and most are live: the others are read only where there are some.
+        let mut is_wanted = || {
             let wanted = match wanted.entry(application.0) {
                 Entry::Occupied(wanted) => wanted.into_mut(),
                 Entry::Vacant(unknown) => unknown.insert(wanted_of(connection, application, live, kept)?),
             };
-            wanted.contains(&id.0)
+            Ok::<_, QueryError>(wanted.contains(&id.0))
         };
         Ok(RetentionStatus {
             deployment: id.into(),
-            is_live: is_there && live == Some(id),
+            is_live,
             is_open: !state.is_over(),
-            is_worth_keeping: is_wanted,
+            is_worth_keeping: is_there && state == DeploymentState::Deployed && (is_live || is_wanted()?),
         })
     };
     rows.into_iter().map(&mut retention_status).collect()

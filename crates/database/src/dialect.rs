@@ -61,6 +61,8 @@ pub(super) enum Lock {
     Deliveries = 0x6c61_756e_0005,
     /// Allocating host ports.
     HostPorts = 0x6c61_756e_0006,
+    /// Registering replicas and choosing the leader.
+    Replicas = 0x6c61_756e_0007,
 }
 
 /// Waits until no other transaction holds `lock`, and holds it until this one ends.

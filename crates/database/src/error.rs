@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_from_other_faults() {
+    fn a_full_disk_is_distinguished_from_other_faults() {
         for message in [
             "database or disk is full",
             "could not extend file \"base/16384/16389\": No space left on device",
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn sqlite_tells_what_is_taken_by_its_columns() {
+    fn sqlite_names_what_is_taken_by_its_columns() {
         for (unique, _, columns) in UNIQUE {
             let message = format!("UNIQUE constraint failed: {columns}");
             let error = told(DatabaseErrorKind::UniqueViolation, &message);

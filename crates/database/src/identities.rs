@@ -91,7 +91,7 @@ impl Database {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     pub async fn identity_epoch(&self) -> Result<i64, StoreError> {
         match &self.shared.writer {
-            Some(writer) => Ok(writer.identity_epoch()),
+            Some(writer) => Ok(writer.epochs().identities()),
             None => {
                 self.read(|connection| {
                     Ok(identity_epoch::table.find(1).select(identity_epoch::value).first(connection)?)
@@ -106,17 +106,4 @@ fn load(connection: &mut AnyConnection, hash: &TokenHash) -> Result<Option<Ident
     let Some((user_id, credential)) = auth::credential_of(connection, hash)? else { return Ok(None) };
     let profile = profile_of(connection, user_id)?;
     Ok(profile.map(|profile| Identity { credential, profile: Arc::new(profile) }))
-}
-
-/// Returns the stored epoch; `None` before the tables exist.
-pub(super) fn stored_epoch(connection: &mut AnyConnection) -> Result<Option<i64>, QueryError> {
-    let stored = identity_epoch::table.find(1).select(identity_epoch::value).first(connection);
-    match stored.optional() {
-        Err(diesel::result::Error::DatabaseError(_, information))
-            if information.message().starts_with("no such table") =>
-        {
-            Ok(None)
-        }
-        epoch => Ok(epoch?),
-    }
 }

@@ -13,7 +13,7 @@ use diesel::{
     Connection as _, QueryableByName, RunQueryDsl as _, SqliteConnection, connection::SimpleConnection as _,
     pg::PgConnection, prelude::*, sql_query, sql_types::Text,
 };
-use launchway_domain::ids::InstanceId;
+use launchway_domain::{ids::InstanceId, replicas::Replica};
 
 use super::{
     DatabaseUrl, OpenError,
@@ -22,7 +22,7 @@ use super::{
     error::QueryError,
     installation_id,
     migrations::{self, SchemaStatus},
-    options,
+    options, replicas,
     schema::{applications, key_check},
 };
 
@@ -122,20 +122,7 @@ pub struct ImageInUse {
 /// # Errors
 /// [`InspectionError`] when the database cannot be reached or read.
 pub fn images_in_use(url: &DatabaseUrl) -> Result<Vec<ImageInUse>, InspectionError> {
-    let mut connection = match url {
-        DatabaseUrl::Postgres(url) => {
-            let url = options::with_connect_timeout(url);
-            let connection =
-                PgConnection::establish(&url).map_err(|error| OpenError::Connect(error.into()))?;
-            AnyConnection::Postgres(connection)
-        }
-        DatabaseUrl::Sqlite(path) => match header_of(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(unusable(path, error)),
-            Ok(header) if header.is_empty() => return Ok(Vec::new()),
-            Ok(header) => AnyConnection::Sqlite(read_only(path, &header)?),
-        },
-    };
+    let Some(mut connection) = connect(url)? else { return Ok(Vec::new()) };
     if !tables(&mut connection)?.contains("applications") {
         return Ok(Vec::new());
     }
@@ -151,6 +138,37 @@ pub fn images_in_use(url: &DatabaseUrl) -> Result<Vec<ImageInUse>, InspectionErr
         image,
     };
     Ok(rows.into_iter().map(used).collect())
+}
+
+/// Reads the replicas that are alive, whatever version the tables are of.
+///
+/// # Errors
+/// [`InspectionError`] when the database cannot be reached or read.
+pub fn living_replicas(url: &DatabaseUrl) -> Result<Vec<Replica>, InspectionError> {
+    let Some(mut connection) = connect(url)? else { return Ok(Vec::new()) };
+    if !tables(&mut connection)?.contains("replicas") {
+        return Ok(Vec::new());
+    }
+    let statuses = replicas::known(&mut connection)?;
+    Ok(statuses.into_iter().filter(|status| status.is_alive).map(|status| status.replica).collect())
+}
+
+/// Connects without a change; `None` if there is no SQLite file.
+fn connect(url: &DatabaseUrl) -> Result<Option<AnyConnection>, InspectionError> {
+    Ok(Some(match url {
+        DatabaseUrl::Postgres(url) => {
+            let url = options::with_connect_timeout(url);
+            let connection =
+                PgConnection::establish(&url).map_err(|error| OpenError::Connect(error.into()))?;
+            AnyConnection::Postgres(connection)
+        }
+        DatabaseUrl::Sqlite(path) => match header_of(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(path, error)),
+            Ok(header) if header.is_empty() => return Ok(None),
+            Ok(header) => AnyConnection::Sqlite(read_only(path, &header)?),
+        },
+    }))
 }
 
 fn usable(connection: &mut AnyConnection) -> Result<Inspection, InspectionError> {

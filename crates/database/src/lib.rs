@@ -11,6 +11,7 @@ mod applications;
 mod audit;
 mod auth;
 mod columns;
+mod compositions;
 mod connection;
 mod deployments;
 mod dialect;
@@ -30,9 +31,13 @@ mod notifications;
 mod options;
 mod organizations;
 mod quotas;
+mod replicas;
 mod schema;
 mod search;
 mod server_lock;
+mod setup_token;
+mod signals;
+mod site_archives;
 mod statistics;
 mod storage_state;
 pub mod tables;
@@ -62,16 +67,18 @@ pub use self::{
     connection::AnyConnection,
     error::QueryError,
     file_lock::{FileLock, FileLockError},
-    inspection::{ImageInUse, Inspection, InspectionError, images_in_use, inspect},
+    inspection::{ImageInUse, Inspection, InspectionError, images_in_use, inspect, living_replicas},
     migrations::{NewerTables, SchemaStatus},
     options::{DatabaseOptions, DatabaseUrl, InvalidDatabaseUrl, Synchronous},
-    server_lock::{LockHolder, LockState, ServerLock, ServerLockError},
+    server_lock::{LockHolder, LockMode, LockState, ServerLock, ServerLockError},
     statistics::Statistics,
     throttle::DurableThrottle,
 };
 use self::{
     connection::{Manager, Pool},
+    deployments::LiveVersions,
     identities::IdentityCache,
+    signals::SignalSource,
     statistics::Counters,
     storage_state::StorageState,
     writer::Writer,
@@ -96,6 +103,8 @@ struct Shared {
     writer: Option<Writer>,
     counters: Arc<Counters>,
     identities: IdentityCache,
+    signals: SignalSource,
+    live_versions: LiveVersions,
     storage: StorageState,
     lock_state: Option<LockState>,
     /// The last field, because it has to be dropped after the connections.
@@ -129,10 +138,11 @@ impl Database {
     pub fn open(options: DatabaseOptions) -> Result<Self, OpenError> {
         let counters = Arc::new(Counters::default());
         let storage = StorageState::of(&options.url);
-        let (manager, writer, identities) = match options.url {
+        let (manager, writer, identities, signals) = match options.url {
             DatabaseUrl::Postgres(url) => {
                 let url = options::with_connect_timeout(&url);
-                (Manager::Postgres(url), None, IdentityCache::shared_with_replicas())
+                let signals = SignalSource::of_server(&url);
+                (Manager::Postgres(url), None, IdentityCache::shared_with_replicas(), signals)
             }
             DatabaseUrl::Sqlite(path) => {
                 let file = sqlite_file(&path, options.must_exist)
@@ -142,9 +152,14 @@ impl Database {
                 // block on it.
                 let writer = Writer::start(file.clone(), options.synchronous, options.max_wait, counters)
                     .map_err(|error| OpenError::Connect(error.into()))?;
-                (Manager::SqliteReaders(file), Some(writer), IdentityCache::of_the_only_process())
+                let signals = SignalSource::of_writer(writer.epochs().signals().clone());
+                (Manager::SqliteReaders(file), Some(writer), IdentityCache::of_the_only_process(), signals)
             }
         };
+        let live_versions = LiveVersions::of(match &manager {
+            Manager::SqliteReaders(file) => Some(file.clone()),
+            Manager::Postgres(_) => None,
+        });
         let connections = options.connections.max(1);
         let pool = r2d2::Pool::builder()
             .max_size(connections)
@@ -163,6 +178,8 @@ impl Database {
             writer,
             counters,
             identities,
+            signals,
+            live_versions,
             storage,
             lock_state: options.lock_state,
             _lock: options.lock,
@@ -257,6 +274,7 @@ impl Database {
     /// Rejects new calls with [`StoreError::Unavailable`] and finishes the accepted ones.
     pub async fn close(&self) {
         self.shared.permits.close();
+        self.shared.signals.close();
         if let Some(writer) = &self.shared.writer {
             writer.close().await;
         }

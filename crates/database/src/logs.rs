@@ -44,6 +44,24 @@ impl LogSink for Database {
         self.write(move |connection| append_within(connection, &lines, limits)).await
     }
 
+    async fn append_printed(
+        &self,
+        deployment: DeploymentId,
+        after: Option<Timestamp>,
+        lines: Vec<NewLine>,
+    ) -> Result<(), StoreError> {
+        // A SQLite file has one server.
+        if lines.is_empty() || self.shared.writer.is_some() {
+            return self.append(lines).await;
+        }
+        let limits = self.log_limits;
+        self.write(move |connection| {
+            append::require_last_printed(connection, deployment, after, &lines)?;
+            append_within(connection, &lines, limits)
+        })
+        .await
+    }
+
     async fn trim(&self, keep: i64) -> Result<usize, StoreError> {
         self.write(move |connection| trim::trim(connection, keep)).await
     }

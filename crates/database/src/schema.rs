@@ -1,5 +1,6 @@
 //! The tables, as both databases have them. A test compares this file and its children with each of them.
 
+mod artifact_tables;
 mod extension_tables;
 mod image_tables;
 mod installation_tables;
@@ -10,12 +11,13 @@ mod notification_tables;
 use diesel::{allow_tables_to_appear_in_same_query, table};
 
 pub(super) use self::{
+    artifact_tables::{compositions, setup_token, site_archive_parts, site_archives},
     extension_tables::{
         execution_logs, execution_steps, extension_executions, extension_installations, extension_ports,
         extension_routes, extension_variables, extensions,
     },
     image_tables::deployment_images,
-    installation_tables::installation_identity,
+    installation_tables::{catalog_version, drains, installation_identity, leadership, replicas},
     invitation_tables::invitations,
     log_tables::{application_logs, deployment_log_heads, log_heads, log_usage},
     notification_tables::{
@@ -191,6 +193,20 @@ table! {
 }
 
 table! {
+    routes_epoch (id) {
+        id -> Integer,
+        value -> BigInt,
+    }
+}
+
+table! {
+    jobs_epoch (id) {
+        id -> Integer,
+        value -> BigInt,
+    }
+}
+
+table! {
     use diesel::sql_types::*;
     use super::super::columns::{Id, Ts};
 
@@ -270,6 +286,7 @@ table! {
         lease_worker -> Nullable<Integer>,
         lease_until -> Nullable<Ts>,
         pool -> Text,
+        runs_on -> Nullable<Id>,
     }
 }
 
@@ -453,6 +470,8 @@ allow_tables_to_appear_in_same_query!(
 );
 
 allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);
+
+allow_tables_to_appear_in_same_query!(identity_epoch, routes_epoch, jobs_epoch);
 
 allow_tables_to_appear_in_same_query!(jobs, job_turns);
 

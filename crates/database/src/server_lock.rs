@@ -1,4 +1,4 @@
-//! The lock by which one server at a time uses a PostgreSQL database.
+//! The lock by which processes use a PostgreSQL database: servers together, and a command that has to be alone exclusively.
 //!
 //! It is a session-level advisory lock on a connection of its own, so it ends with that connection: PostgreSQL releases it
 //! when the process dies. A server that loses the connection no longer has the lock, and writes nothing until it has taken
@@ -38,6 +38,7 @@ const SESSION: &str =
      SET statement_timeout = '5s';";
 
 const TRY_LOCK: &str = "SELECT pg_try_advisory_lock($1, hashtext(current_schema())) AS held";
+const TRY_LOCK_SHARED: &str = "SELECT pg_try_advisory_lock_shared($1, hashtext(current_schema())) AS held";
 const IS_HELD: &str = "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
          AND classid::bigint = $1 AND objid::bigint = hashtext(current_schema())::bigint & 4294967295
@@ -82,11 +83,20 @@ impl fmt::Display for LockHolder {
     }
 }
 
+/// The mode of the lock on a PostgreSQL database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Servers have it at the same time.
+    Shared,
+    /// Nobody else has it.
+    Exclusive,
+}
+
 /// The reason why the lock on a PostgreSQL database was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerLockError {
-    /// Another server holds it.
-    #[error("another Launchway server ({0}) uses this database")]
+    /// Another process holds it.
+    #[error("another Launchway process ({0}) uses this database")]
     InUse(LockHolder),
     /// PostgreSQL cannot be reached.
     #[error(transparent)]
@@ -105,6 +115,7 @@ impl From<diesel::result::Error> for ServerLockError {
 /// The lock on a PostgreSQL database, held while this value lives.
 pub struct ServerLock {
     url: String,
+    mode: LockMode,
     connection: PgConnection,
     held: watch::Sender<bool>,
 }
@@ -130,26 +141,22 @@ impl ServerLock {
     ///
     /// # Errors
     /// [`ServerLockError::InUse`] when another process keeps the lock.
-    pub fn acquire(url: &str, hostname: &str, timeout: Duration) -> Result<Self, ServerLockError> {
-        let url = options::with_parameters(
-            &options::with_connect_timeout(url),
-            &[
-                ("application_name", &client_name(hostname, process::id())),
-                ("keepalives_idle", "4"),
-                ("keepalives_interval", "2"),
-                ("keepalives_count", "3"),
-                ("tcp_user_timeout", "10000"),
-            ],
-        );
+    pub fn acquire(
+        url: &str,
+        mode: LockMode,
+        hostname: &str,
+        timeout: Duration,
+    ) -> Result<Self, ServerLockError> {
+        let url = session_url(url, &client_name(hostname, process::id()));
         let started = Instant::now();
         let mut connection = connect(&url)?;
-        while !try_lock(&mut connection)? {
+        while !try_lock(&mut connection, mode)? {
             if started.elapsed() >= timeout {
                 return Err(ServerLockError::InUse(holder(&mut connection)?));
             }
             sleep(RETRY);
         }
-        Ok(Self { url, connection, held: watch::Sender::new(true) })
+        Ok(Self { url, mode, connection, held: watch::Sender::new(true) })
     }
 
     /// Returns the state of this lock, which changes when the connection is lost and when the lock is taken again.
@@ -159,7 +166,7 @@ impl ServerLock {
     }
 
     /// Keeps the lock: checks it every second, and takes it again when its connection was lost. Returns the new holder when
-    /// another server has taken it meanwhile.
+    /// another process has taken it meanwhile, in a mode that excludes this one.
     pub async fn keep(self) -> LockHolder {
         let mut lock = self;
         loop {
@@ -189,7 +196,7 @@ impl ServerLock {
 
     /// Tries to take the lock until it succeeds or another process has it.
     async fn take_again(self) -> Result<Self, LockHolder> {
-        let Self { url, connection, held } = self;
+        let Self { url, mode, connection, held } = self;
         // Otherwise a session that still lives would be taken for that of another server.
         drop(task::spawn_blocking(move || drop(connection)).await);
         loop {
@@ -197,14 +204,14 @@ impl ServerLock {
                 let url = url.clone();
                 move || {
                     let mut connection = connect(&url)?;
-                    if try_lock(&mut connection)? {
+                    if try_lock(&mut connection, mode)? {
                         return Ok(connection);
                     }
                     Err(ServerLockError::InUse(holder(&mut connection)?))
                 }
             });
             match attempt.await {
-                Ok(Ok(connection)) => return Ok(Self { url, connection, held }),
+                Ok(Ok(connection)) => return Ok(Self { url, mode, connection, held }),
                 Ok(Err(ServerLockError::InUse(holder))) => return Err(holder),
                 Ok(Err(error)) => tracing::debug!(%error, "database lock not taken yet"),
                 Err(error) => tracing::error!(%error, "attempt to take the database lock panicked"),
@@ -221,14 +228,34 @@ impl fmt::Debug for ServerLock {
     }
 }
 
-fn connect(url: &str) -> Result<PgConnection, ServerLockError> {
+/// Returns the same URL for a connection that is kept, and that notices within about ten seconds that the
+/// server has vanished.
+pub(super) fn session_url(url: &str, name: &str) -> String {
+    options::with_parameters(
+        &options::with_connect_timeout(url),
+        &[
+            ("application_name", name),
+            ("keepalives_idle", "4"),
+            ("keepalives_interval", "2"),
+            ("keepalives_count", "3"),
+            ("tcp_user_timeout", "10000"),
+        ],
+    )
+}
+
+/// Opens a connection that is kept; see [`session_url`].
+pub(super) fn connect(url: &str) -> Result<PgConnection, ServerLockError> {
     let mut connection = PgConnection::establish(url).map_err(|error| OpenError::Connect(error.into()))?;
     connection.batch_execute(SESSION)?;
     Ok(connection)
 }
 
-fn try_lock(connection: &mut PgConnection) -> Result<bool, ServerLockError> {
-    let row: Held = sql_query(TRY_LOCK).bind::<Integer, _>(CLASS).get_result(connection)?;
+fn try_lock(connection: &mut PgConnection, mode: LockMode) -> Result<bool, ServerLockError> {
+    let statement = match mode {
+        LockMode::Shared => TRY_LOCK_SHARED,
+        LockMode::Exclusive => TRY_LOCK,
+    };
+    let row: Held = sql_query(statement).bind::<Integer, _>(CLASS).get_result(connection)?;
     Ok(row.held)
 }
 

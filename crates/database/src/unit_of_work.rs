@@ -13,8 +13,8 @@ use launchway_domain::{
 
 use super::{
     Database, applications, audit, auth as auth_tables, connection::AnyConnection, deployments,
-    error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, quotas, users,
-    webhooks,
+    error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, quotas, replicas,
+    users, webhooks,
 };
 
 /// The number of attempts of a transaction on PostgreSQL when others conflict with it.
@@ -67,6 +67,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Webhook(write) => webhooks::apply(connection, write)?,
             Write::Notification(write) => notifications::apply(connection, write)?,
             Write::Quota(write) => quotas::apply(connection, write)?,
+            Write::Replica(write) => replicas::apply(connection, write)?,
         }
     }
     Ok(extended)

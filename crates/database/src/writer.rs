@@ -11,7 +11,6 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
@@ -30,8 +29,8 @@ use self::job::{Job, Task};
 use super::{
     connection::{AnyConnection, begin, sqlite_writer},
     error::QueryError,
-    identities,
     options::Synchronous,
+    signals::epochs::{self, Epochs, StoredEpochs},
     statistics::Counters,
     storage_state::FULL_BELOW,
 };
@@ -54,7 +53,7 @@ pub(super) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     places: Arc<Semaphore>,
     max_wait: Duration,
-    epoch: Arc<AtomicI64>,
+    epochs: Arc<Epochs>,
 }
 
 impl Writer {
@@ -65,13 +64,15 @@ impl Writer {
         max_wait: Duration,
         counters: Arc<Counters>,
     ) -> Result<Self, StartError> {
-        let epoch = Arc::new(AtomicI64::new(0));
+        let epochs = Arc::new(Epochs::default());
+        // Subscribers miss nothing from the beginning.
+        epochs.signals().publish_all();
         let mut worker = Worker {
             log: PathBuf::from(format!("{path}-wal")),
             path,
             synchronous,
             connection: None,
-            epoch: Arc::clone(&epoch),
+            epochs: Arc::clone(&epochs),
             counters,
             checkpointed: Instant::now(),
             log_is_empty: false,
@@ -88,13 +89,13 @@ impl Writer {
             thread: Mutex::new(Some(thread)),
             places: Arc::new(Semaphore::new(QUEUE)),
             max_wait,
-            epoch,
+            epochs,
         })
     }
 
-    /// Returns the identity epoch after the last commit.
-    pub(super) fn identity_epoch(&self) -> i64 {
-        self.epoch.load(Ordering::Acquire)
+    /// Returns the counters after the last commit.
+    pub(super) fn epochs(&self) -> &Epochs {
+        &self.epochs
     }
 
     /// Queues a change and waits until it is durable or was rolled back.
@@ -158,7 +159,7 @@ struct Worker {
     synchronous: Synchronous,
     /// Absent after a failed transaction, because the state of its connection is unknown.
     connection: Option<AnyConnection>,
-    epoch: Arc<AtomicI64>,
+    epochs: Arc<Epochs>,
     counters: Arc<Counters>,
     checkpointed: Instant,
     log_is_empty: bool,
@@ -182,10 +183,10 @@ impl Worker {
 
     fn carry_out(&mut self, mut batch: Vec<Box<dyn Job>>) {
         match self.commit(&mut batch) {
-            Ok(epoch) => {
+            Ok(epochs) => {
                 // Before the callers get their results: whoever knows of a change must not see the old
-                // epoch.
-                self.publish(epoch);
+                // epochs.
+                self.publish(epochs);
                 self.counters.count_transaction();
                 self.log_is_empty = false;
                 for job in batch {
@@ -209,7 +210,7 @@ impl Worker {
     }
 
     /// Commits the changes of `batch` together; each that fails is rolled back alone.
-    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<i64>, QueryError> {
+    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<StoredEpochs>, QueryError> {
         let connection = self.connection()?;
         begin(connection)?;
         for job in batch {
@@ -223,9 +224,9 @@ impl Worker {
                 "ROLLBACK TO change; RELEASE change"
             })?;
         }
-        let epoch = identities::stored_epoch(connection)?;
+        let epochs = epochs::stored(connection)?;
         AnyConnection::commit_transaction(connection)?;
-        Ok(epoch)
+        Ok(epochs)
     }
 
     /// Returns whether a transaction failed because of a full disk. SQLite reports it only to the statement
@@ -246,25 +247,30 @@ impl Worker {
         Ok(self.connection.insert(connection))
     }
 
-    /// Picks up identity changes that another process, such as a command-line tool, has written.
+    /// Picks up changes that another process, such as a command-line tool, has written.
     fn notice_other_writers(&mut self) {
         let Ok(connection) = self.connection() else { return };
-        match identities::stored_epoch(connection) {
-            Ok(epoch) => self.publish(epoch),
-            Err(error) => tracing::warn!(error = %ErrorChain(&error), "identity epoch read failed"),
+        match epochs::stored(connection) {
+            Ok(epochs) => self.publish(epochs),
+            Err(error) => tracing::warn!(error = %ErrorChain(&error), "epochs could not be read"),
         }
     }
 
-    fn publish(&self, epoch: Option<i64>) {
-        if let Some(epoch) = epoch {
-            self.epoch.store(epoch, Ordering::Release);
+    fn publish(&self, epochs: Option<StoredEpochs>) {
+        if let Some(epochs) = epochs {
+            self.epochs.publish(epochs);
         }
     }
 
     fn checkpoint_if_due(&mut self) {
         let since = self.checkpointed.elapsed();
-        let log_is_large = || fs::metadata(&self.log).is_ok_and(|log| log.len() > LARGE_LOG);
-        if !self.log_is_empty && (since >= CHECKPOINT_EVERY || (since >= LARGE_LOG_EVERY && log_is_large())) {
+        if self.log_is_empty || since < LARGE_LOG_EVERY {
+            return;
+        }
+        let Ok(length) = fs::metadata(&self.log).map(|log| log.len()) else { return };
+        // A transaction without a change writes nothing, and a checkpoint of nothing would look like a change.
+        self.log_is_empty = length == 0;
+        if length > LARGE_LOG || (length > 0 && since >= CHECKPOINT_EVERY) {
             self.checkpoint();
         }
     }

@@ -18,18 +18,25 @@ mod service;
 mod source;
 mod store;
 
-use std::{collections::BTreeSet, io, path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use launchway_domain::{
     applications::RunCommand,
     deployments::{
-        ComposeSource, Composer, Composition, CompositionPlan, Container, ImageName, Output, Owner,
-        ServiceName, StepError,
+        ComposeSource, Composer, Composition, CompositionPlan, CompositionRepository, Container, ImageName,
+        Output, Owner, ServiceName, StepError,
     },
     ids::{ApplicationId, DeploymentId},
+    secret::SecretBox,
 };
-use tokio::{sync::OnceCell, task::spawn_blocking};
+use launchway_system::files::make_private_folders;
+use tokio::sync::OnceCell;
 
 pub(super) use self::{
     extension::{ExtensionFile, ExtensionRendering},
@@ -46,17 +53,36 @@ use super::{DockerEngine, command::Compose, errors::EngineError, labels::Label};
 pub struct Compositions {
     engine: Arc<DockerEngine>,
     store: Store,
+    /// The working directory of the compose client.
+    folder: PathBuf,
     /// The compose client, once it is found.
     compose: OnceCell<Compose>,
 }
 
 impl Compositions {
-    /// Returns compositions that run on `engine` and store their files in `folder`.
+    /// Returns compositions that run on `engine` and store their files in `repository`, sealed by `secrets`. The compose
+    /// client runs in `folder`, which must never contain a file `.env`.
     ///
     /// # Errors
     /// When the folder cannot be created.
-    pub fn open(engine: Arc<DockerEngine>, folder: &Path) -> io::Result<Self> {
-        Ok(Self { engine, store: Store::open(folder)?, compose: OnceCell::new() })
+    pub fn open(
+        engine: Arc<DockerEngine>,
+        repository: Arc<dyn CompositionRepository>,
+        secrets: Arc<dyn SecretBox>,
+        folder: &Path,
+    ) -> io::Result<Self> {
+        make_private_folders(folder)?;
+        let store = Store::new(repository, secrets);
+        Ok(Self { engine, store, folder: folder.to_owned(), compose: OnceCell::new() })
+    }
+
+    /// Moves the compositions that an earlier version stored in `folder` to the repository. Files that cannot be moved
+    /// stay there.
+    ///
+    /// # Errors
+    /// [`StepError::Failed`] when the repository fails, [`StepError::Retryable`] when the file system fails.
+    pub async fn take_over(&self, folder: &Path) -> Result<(), StepError> {
+        self.store.take_over(folder).await
     }
 
     pub(super) fn engine(&self) -> Arc<DockerEngine> {
@@ -94,7 +120,7 @@ impl Composer for Compositions {
         plan: &CompositionPlan,
         earlier: DeploymentId,
     ) -> Result<Option<Composition>, StepError> {
-        let Some(kept) = self.find(plan.owner.application, earlier).await? else { return Ok(None) };
+        let Some(kept) = self.store.find(plan.owner.application, earlier).await? else { return Ok(None) };
         self.installed().await?;
         let mut allowed = Allowed::read(kept, plan).map_err(in_the_file)?;
         let earlier = std::mem::take(&mut allowed.kept.images);
@@ -145,7 +171,7 @@ impl Composer for Compositions {
                 _ => {}
             }
         }
-        self.with_store(move |store| store.forget(application)).await
+        self.store.forget(application).await
     }
 }
 
@@ -163,7 +189,7 @@ impl Compositions {
         let whose = (plan.owner.application, plan.owner.deployment);
         let Allowed { kept, file, web } = allowed;
         let live = match plan.live {
-            Some(live) => self.find(plan.owner.application, live).await?.unwrap_or_default().volumes,
+            Some(live) => self.store.find(plan.owner.application, live).await?.unwrap_or_default().volumes,
             None => BTreeSet::new(),
         };
         let composition = Composition {
@@ -172,36 +198,15 @@ impl Compositions {
             shared_volumes: kept.volumes.intersection(&live).cloned().collect(),
             remarks: file.remarks,
         };
-        self.with_store(move |store| store.keep(whose, &kept)).await?;
+        self.store.keep(whose, &kept).await?;
         Ok(composition)
     }
 
     /// Returns the stored files of the deployment of `plan`, as they are to be started now.
     async fn allowed(&self, plan: &CompositionPlan) -> Result<Allowed, StepError> {
-        let kept = self.find(plan.owner.application, plan.owner.deployment).await?;
+        let kept = self.store.find(plan.owner.application, plan.owner.deployment).await?;
         let gone = || StepError::Rejected("the compose file of that deployment no longer exists".to_owned());
         Allowed::read(kept.ok_or_else(gone)?, plan).map_err(in_the_file)
-    }
-
-    async fn find(
-        &self,
-        application: ApplicationId,
-        deployment: DeploymentId,
-    ) -> Result<Option<Kept>, StepError> {
-        self.with_store(move |store| store.find(application, deployment)).await
-    }
-
-    async fn with_store<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Store) -> io::Result<T> + Send + 'static,
-    ) -> Result<T, StepError> {
-        let store = self.store.clone();
-        let broken =
-            |why: String| StepError::Retryable(format!("the stored compositions cannot be used: {why}"));
-        match spawn_blocking(move || work(&store)).await {
-            Ok(done) => done.map_err(|error| broken(error.to_string())),
-            Err(error) => Err(broken(error.to_string())),
-        }
     }
 
     /// Returns the compose client of this machine.

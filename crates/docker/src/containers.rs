@@ -223,7 +223,8 @@ impl DockerEngine {
             };
             let address = assignment.as_ref().map(|assignment| assignment.address);
             let mut labels = labels::of(self.options.instance, &plan.owner);
-            labels.extend([Label::of_no_service(), Label::of_address(address), call.clone()]);
+            let port = Label::of_port(plan.port);
+            labels.extend([Label::of_no_service(), Label::of_address(address), port, call.clone()]);
             let container = NewContainer {
                 name,
                 labels: &labels,

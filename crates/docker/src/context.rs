@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn links_out_of_the_repository_tell_nothing_of_what_is_there() {
+    fn links_out_of_the_repository_show_nothing_of_the_target() {
         for target in [
             "/etc/passwd",
             "/no/such/file",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_no_file_is_told() {
+    fn what_is_missing_or_no_file_is_reported() {
         let repository = Repository::new().link("round", "round").write("file", "");
         assert_eq!(repository.refusal("/", "Dockerfile"), "there is no Dockerfile at `Dockerfile`");
         assert_eq!(repository.refusal("/", "round"), "there is no Dockerfile at `round`");

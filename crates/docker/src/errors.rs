@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_complaint_means_a_fault_or_a_refusal() {
+    fn every_error_of_the_engine_is_a_fault_or_a_refusal() {
         let fault = |text: &str| StepError::Retryable(text.to_owned());
         let unavailable =
             |text: &str| StepError::Unavailable(format!("the Docker engine does not answer: {text}"));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_address_is_told_from_a_taken_port() {
+    fn a_taken_address_is_distinguished_from_a_taken_port() {
         assert!(
             complaint("docker: Error response from daemon: Address already in use.")
                 .is_about_a_taken_address()
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_lapses_are_told_from_what_is_wrong() {
+    fn transient_errors_are_distinguished_from_permanent_ones() {
         let lapse = |text: &str| EngineError::Message(text.to_owned()).is_transient();
         let missing = format!("Error response from daemon: network {} not found", "a".repeat(64));
         assert!(lapse(&missing));

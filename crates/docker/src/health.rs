@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_other_answer_is_told() {
+    async fn every_other_answer_is_reported() {
         for (answer, told) in [
             ("HTTP/1.1 500 Oops\r\n\r\n", "GET / answered 500"),
             ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "GET / answered 404"),

@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn every_route_but_the_default_one_is_a_neighbour() {
+    fn every_route_but_the_default_one_is_returned() {
         let table = "\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0

@@ -13,6 +13,7 @@ use launchway_domain::{
         ContainerId, DiscoveredObject, DiscoveredResource, EngineInventory, ImageName, ImageSize, Output,
         Owner, PrintedLine, StepError,
     },
+    replicas::EngineIdentity,
 };
 use launchway_system::clock::SystemClock;
 use serde_json::Value;
@@ -40,6 +41,17 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The time in which events are collected: one container replaces another, and a reaction to each event
 /// alone would send the engine many requests while it is busy.
 const TOGETHER: Duration = Duration::from_millis(300);
+
+#[async_trait]
+impl EngineIdentity for DockerEngine {
+    async fn engine_id(&self) -> Option<String> {
+        let id = match self.docker.socket().await {
+            Some(socket) => socket.engine_id().await?,
+            None => self.docker.engine_id().await.ok()?,
+        };
+        Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+    }
+}
 
 #[async_trait]
 impl EngineInventory for DockerEngine {
@@ -250,6 +262,7 @@ fn found_container(record: &Value) -> Option<DiscoveredResource> {
                 id: record.get("id")?.as_str()?.parse().ok()?,
                 condition,
                 created_at: DateTime::parse_from_rfc3339(created).ok()?.to_utc().trunc_subsecs(6),
+                port: labels::port(labels),
                 service: labels::service(labels),
                 stays_up: groups::stays_up(labels, condition, is_kept(record)),
             },

@@ -8,6 +8,7 @@
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use launchway_domain::{
+    applications::Port,
     deployments::{Owner, ServiceName},
     extensions::ExtensionKey,
     ids::{ApplicationId, DeploymentId, ExecutionId, InstanceId, OrganizationId},
@@ -32,6 +33,7 @@ const PROJECT: &str = "launchway.project";
 const ALIAS: &str = "launchway.alias";
 const ADDRESS: &str = "launchway.address";
 const ALIASES: &str = "launchway.aliases";
+const PORT: &str = "launchway.port";
 
 /// The labels of an object on the engine.
 pub(super) trait LabelSet {
@@ -89,6 +91,11 @@ impl Label {
     /// The static address of a container; empty without one, which overrides a label of the image.
     pub(super) fn of_address(address: Option<Ipv4Addr>) -> Self {
         Self(format!("{ADDRESS}={}", address.map(|address| address.to_string()).unwrap_or_default()))
+    }
+
+    /// The port that a container was started for.
+    pub(super) fn of_port(port: Port) -> Self {
+        Self(format!("{PORT}={}", port.get()))
     }
 
     /// The aliases of a container in its network, by which it is connected again.
@@ -210,6 +217,11 @@ pub(super) fn is_of_extension(labels: &impl LabelSet) -> bool {
 /// Returns the static address of a container.
 pub(super) fn address(labels: &impl LabelSet) -> Option<Ipv4Addr> {
     labels.value_of(ADDRESS)?.parse().ok()
+}
+
+/// Returns the port that a container was started for.
+pub(super) fn port(labels: &impl LabelSet) -> Option<Port> {
+    labels.value_of(PORT)?.parse::<u16>().ok()?.try_into().ok()
 }
 
 /// Returns the aliases of a container in its network.

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_of_a_neighbour_is_avoided_while_there_is_another() {
+    fn a_routed_subnet_is_avoided_while_there_is_another() {
         let pool = net("10.0.0.0/23");
         for (others, host_networks, best) in [
             (vec![], vec!["10.0.0.0/24"], Some("10.0.1.0/24")),

@@ -5,8 +5,8 @@
 //! otherwise the command line is used, whose error messages are known. Lists of containers, events and logs
 //! come from here where there is a socket: they are requested all the time.
 //!
-//! **Invariant:** requests by the socket only read: images, containers, events and output. They change
-//! nothing on the engine.
+//! **Invariant:** requests by the socket only read: images, containers, events, output and the id of the engine. They
+//! change nothing on the engine.
 
 mod connection;
 mod logs;
@@ -89,6 +89,14 @@ impl Socket {
             serde_json::from_slice(&body).map_err(|_not_json| SocketError::Unreadable)
         };
         timeout(TIMEOUT, asked).await.ok()?.ok()
+    }
+
+    /// Returns the id of the engine; `None` if it does not respond.
+    pub(super) async fn engine_id(&self) -> Option<String> {
+        let asked = async { Connection::open(&self.0).await?.read("/info", LONGEST).await };
+        let body = timeout(TIMEOUT, asked).await.ok()?.ok()?;
+        let info: Value = serde_json::from_slice(&body).ok()?;
+        Some(info.get("ID")?.as_str()?.to_owned())
     }
 
     /// Pings the engine. Fails with the reason if it does not answer within `limit`; an engine that answers

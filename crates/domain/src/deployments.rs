@@ -5,15 +5,16 @@ mod deployment;
 mod end;
 mod image_records;
 mod ports;
+mod site_archives;
 mod state;
 mod step_error;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 
 #[cfg(feature = "mock")]
-pub use self::composition::MockComposer;
+pub use self::composition::{MockComposer, MockCompositionRepository};
 #[cfg(feature = "mock")]
 pub use self::image_records::MockImageRecords;
 #[cfg(feature = "mock")]
@@ -21,8 +22,10 @@ pub use self::ports::{
     MockBuildPlanner, MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput,
     MockSiteStore, MockSourceFetcher,
 };
+#[cfg(feature = "mock")]
+pub use self::site_archives::MockSiteArchives;
 pub use self::{
-    composition::{ComposeSource, Composer, Composition, CompositionPlan, Sidecar},
+    composition::{ComposeSource, Composer, Composition, CompositionPlan, CompositionRepository, Sidecar},
     deployment::{
         CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
         DeploymentStatus, ImageName, ServiceName,
@@ -34,6 +37,7 @@ pub use self::{
         DiscoveredResource, EngineInventory, Exit, GitSource, HealthProbe, ImageBuilder, Output, Owner,
         PrintedLine, ProbeTarget, SiteStore, SourceFetcher,
     },
+    site_archives::{ArchiveState, SiteArchive, SiteArchives},
     state::{DeploymentState, IllegalMove},
     step_error::StepError,
 };
@@ -132,11 +136,12 @@ pub trait DeploymentRepository: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError>;
 
-    /// Returns every live version of the installation, for supervision.
+    /// Returns every live version of the installation, for supervision. Calls without a change in between may
+    /// share one result.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn live(&self) -> Result<Vec<LiveVersion>, StoreError>;
+    async fn live(&self) -> Result<Arc<[LiveVersion]>, StoreError>;
 
     /// Returns the deployments of the installation whose version was live once, is not any more, and whose
     /// container is not recorded as removed: their retirement was interrupted, or is still running.

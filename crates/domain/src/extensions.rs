@@ -50,6 +50,7 @@ use crate::{
     ids::{ExecutionId, ExtensionId, ExtensionRouteId, ExtensionVariableId, OrganizationId},
     organizations::Scope,
     page::{Page, PageRequest},
+    replicas::ReleaseVersion,
     store_error::StoreError,
     value::named,
 };
@@ -269,6 +270,8 @@ pub trait ExecutionRepository: Send + Sync {
 /// Changes to extensions and their runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
+    /// Records that this version writes the catalog. `Stale` if a newer one has.
+    ClaimCatalog(ReleaseVersion),
     /// Inserts or updates an entry of the catalog. One with the same key keeps its id and its time of
     /// creation; one with the same content as well stays as it is, unless it was deleted.
     Publish(Box<Extension>),

@@ -128,6 +128,10 @@ typed_id!(
     DeploymentStatusId
 );
 typed_id!(
+    /// Identifies an upload of a [`SiteArchive`](crate::deployments::SiteArchive).
+    SiteUploadId
+);
+typed_id!(
     /// Identifies a [`KeptSecret`](crate::webhooks::KeptSecret).
     WebhookSecretId
 );

@@ -8,7 +8,7 @@ mod state;
 use async_trait::async_trait;
 
 pub use self::{
-    job::{HORIZON, Job, JobKind, MAX_ATTEMPTS, NewJob},
+    job::{HORIZON, Job, JobKind, MAX_ATTEMPTS, NewJob, SERVER_LOST_AFTER},
     lease::{ClaimLimits, ClaimedJob, Heartbeat, Lease, Rescued, WorkerId},
     pool::Pool,
     state::{Event, IllegalMove, JobState, Outcome},
@@ -26,7 +26,10 @@ use crate::{
 /// Promises:
 /// - a job is claimed by one worker at a time, and of one subject at most one runs;
 /// - of replaceable jobs with the same subject and kind at most one is queued, the newest;
-/// - no claim exceeds the limits, however many are made at once;
+/// - no claim exceeds the limits, however many are made at once: the limit of a pool counts the jobs that the
+///   [instance](WorkerId::instance) of the worker runs, that of an organization those of all instances;
+/// - a job of a kind that is [bound](JobKind::is_bound) is claimed again only by the instance that claimed it
+///   first;
 /// - within a [pool](Pool), the organization with the fewest running jobs is served next, and of those the
 ///   one that was served longest ago; within an organization, the job that was due first;
 /// - a lease holds until it is released, settled or [rescued](JobQueue::rescue); a worker that lost it
@@ -94,7 +97,8 @@ pub trait JobQueue: Send + Sync {
 
     /// Takes jobs from lost workers: those whose lease has expired by `now`, and at once those that
     /// `instance` held in another run than `boot`. The attempts count. All of them are taken together or
-    /// none is.
+    /// none is. A job that is [bound](JobKind::is_bound) to another instance is left alone for
+    /// [`SERVER_LOST_AFTER`], and then fails.
     ///
     /// Also repairs records of a clock that was ahead and was set back since: a job that waits for a time
     /// beyond the [`HORIZON`] is due at once, and a lease that holds for longer expires soon without a

@@ -15,6 +15,8 @@ pub mod dockerfile;
 pub mod error_chain;
 #[cfg(feature = "extensions")]
 pub mod extensions;
+#[cfg(feature = "testing")]
+pub mod fixtures;
 pub mod idempotency;
 pub mod ids;
 pub mod jobs;
@@ -26,8 +28,10 @@ pub mod notifications;
 pub mod organizations;
 pub mod page;
 pub mod quotas;
+pub mod replicas;
 pub mod routes;
 pub mod secret;
+pub mod signals;
 pub mod store;
 mod store_error;
 pub mod users;

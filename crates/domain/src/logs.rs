@@ -61,6 +61,22 @@ pub trait LogSink: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`]; then none was appended.
     async fn append(&self, lines: Vec<NewLine>) -> Result<(), StoreError>;
 
+    /// Appends lines that a container of `deployment` printed after those whose newest time is `after`. Where several
+    /// servers collect, the second one to append the same lines fails. By default there is only one.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] if the newest line that was printed before is another one: another server has collected
+    /// meanwhile. Otherwise those of [`append`](LogSink::append).
+    async fn append_printed(
+        &self,
+        deployment: DeploymentId,
+        after: Option<Timestamp>,
+        lines: Vec<NewLine>,
+    ) -> Result<(), StoreError> {
+        let _only_one = (deployment, after);
+        self.append(lines).await
+    }
+
     /// Deletes the oldest lines of every application, so that each keeps the newest `keep`. Returns the
     /// number of deleted lines, which is bounded for one call.
     ///

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_and_its_link_are_told_from_the_rest() {
+    fn this_machine_and_its_link_are_distinguished_from_others() {
         for (address, own) in [
             ("127.0.0.1", true),
             ("127.255.0.1", true),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_everyones_is_told_from_the_rest() {
+    fn private_addresses_are_distinguished_from_public_ones() {
         for (address, public) in [
             ("1.1.1.1", true),
             ("9.255.255.255", true),

@@ -3,6 +3,14 @@
 use crate::value::InvalidValue;
 
 /// A page of a list.
+///
+/// ```
+/// use launchway_domain::page::PageRequest;
+///
+/// let third = PageRequest::new(3, 20, 100).unwrap();
+/// assert_eq!((third.offset(), third.size()), (40, 20));
+/// assert_eq!(PageRequest::new(0, 20, 100).unwrap_err().field, "page");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     number: i64,
@@ -53,6 +61,14 @@ impl PageRequest {
 }
 
 /// A part of a list, and the length of the whole.
+///
+/// ```
+/// use launchway_domain::page::{Page, PageRequest};
+///
+/// let request = PageRequest::new(1, 2, 100).unwrap();
+/// let page = Page { items: vec!["web", "api"], request, total: 5 };
+/// assert_eq!((page.total_pages(), page.has_next()), (3, true));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// The items of the page.

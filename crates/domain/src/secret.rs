@@ -3,6 +3,14 @@
 use std::fmt;
 
 /// A value that is never shown: its `Debug` prints `***`.
+///
+/// ```
+/// use launchway_domain::secret::Secret;
+///
+/// let password = Secret::new("hunter2");
+/// assert_eq!(format!("{password:?}"), "***");
+/// assert_eq!(*password.expose(), "hunter2");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret<T>(T);
 
@@ -30,6 +38,7 @@ pub struct Sealed(pub String);
 
 /// The reason why a secret could not be encrypted or decrypted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SecretBoxError {
     /// The encrypted text is damaged, has other associated data, or was encrypted with another key.
     #[error("a stored secret cannot be decrypted with this installation's key")]

@@ -15,7 +15,9 @@ use crate::notifications;
 pub use crate::store_error::{Rule, StoreError, Unique};
 #[cfg(feature = "webhooks")]
 use crate::webhooks;
-use crate::{applications, audit, auth, deployments, idempotency, jobs, logs, organizations, quotas, users};
+use crate::{
+    applications, audit, auth, deployments, idempotency, jobs, logs, organizations, quotas, replicas, users,
+};
 
 /// A change to stored records. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub enum Write {
     Notification(notifications::Write),
     /// Quota checks.
     Quota(quotas::Write),
+    /// Proofs of leadership.
+    Replica(replicas::Write),
 }
 
 impl Write {
@@ -59,7 +63,7 @@ impl Write {
             Self::Auth(write) => write.needs_audit(),
             Self::User(write) => write.needs_audit(),
             Self::Organization(_) => true,
-            Self::Audit(_) | Self::Log(_) | Self::Idempotency(_) | Self::Quota(_) => false,
+            Self::Audit(_) | Self::Log(_) | Self::Idempotency(_) | Self::Quota(_) | Self::Replica(_) => false,
             Self::Job(write) => write.needs_audit(),
             Self::Application(write) => write.needs_audit(),
             Self::Deployment(write) => write.needs_audit(),
@@ -100,6 +104,7 @@ variants! {
     #[cfg(feature = "notifications")]
     notifications => Notification,
     quotas => Quota,
+    replicas => Replica,
 }
 
 /// Returns whether `writes` include an audit entry for what they change. A unit of work refuses all others,
@@ -187,6 +192,12 @@ mod tests {
             change_settings(vec![]),
             jobs::Write::Enqueue(a_job()).into(),
             jobs::Write::Prove(a_lease()).into(),
+            replicas::Write::Prove(replicas::Term {
+                replica: Uuid::nil().into(),
+                boot: Uuid::nil().into(),
+                epoch: 1,
+            })
+            .into(),
             applications::Write::SetHealth {
                 deployment: Uuid::nil().into(),
                 health: applications::Health::Healthy,

@@ -4,6 +4,7 @@ use crate::limits::QuotaExceeded;
 
 /// The error of a store operation.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// The database cannot be reached or is too busy; the same call may succeed later.
     #[error("the database is not available")]

@@ -8,6 +8,13 @@ use std::fmt::Display;
 /// The error of a refused value: the rule, and the value.
 ///
 /// Displays without the name of the field, which only the caller knows: "must be …, got …".
+///
+/// ```
+/// use launchway_domain::value::InvalidValue;
+///
+/// let refused = InvalidValue::number("between 1 and 65535", 0);
+/// assert_eq!(refused.to_string(), "must be between 1 and 65535, got 0");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be {allowed}{}", got.as_deref().map(|got| format!(", got {got}")).unwrap_or_default())]
 pub struct InvalidValue {
@@ -96,6 +103,37 @@ macro_rules! text_value {
 }
 pub(crate) use text_value;
 
+/// Implements `FromStr` by the conversion from a `String`.
+macro_rules! parsed_by_conversion {
+    ($($name:ty),+ $(,)?) => {
+        $(impl std::str::FromStr for $name {
+            type Err = $crate::value::InvalidValue;
+
+            fn from_str(raw: &str) -> Result<Self, Self::Err> {
+                raw.to_owned().try_into()
+            }
+        })+
+    };
+}
+pub(crate) use parsed_by_conversion;
+
+/// Implements `FromStr` by the names of all variants.
+#[cfg(any(feature = "extensions", feature = "webhooks"))]
+macro_rules! parsed_by_name {
+    ($name:ty, $what:literal) => {
+        impl std::str::FromStr for $name {
+            type Err = $crate::value::InvalidValue;
+
+            fn from_str(raw: &str) -> Result<Self, Self::Err> {
+                let known = <$name>::ALL.into_iter().find(|known| known.as_str() == raw);
+                known.ok_or_else(|| $crate::value::InvalidValue::text($what, raw))
+            }
+        }
+    };
+}
+#[cfg(any(feature = "extensions", feature = "webhooks"))]
+pub(crate) use parsed_by_name;
+
 /// Defines an enum with a name for each variant, by which it is stored and shown, and its conversions.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident, $what:literal, { $($variant:ident => $text:literal),+ $(,)? }) => {
@@ -161,6 +199,31 @@ pub fn is_invisible(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Checks that every variant is parsed from its name, and other text is refused.
+    fn is_parsed<T: std::str::FromStr<Err = InvalidValue> + PartialEq + std::fmt::Debug>(
+        named: impl IntoIterator<Item = (T, &'static str)>,
+    ) {
+        for (value, name) in named {
+            assert_eq!(name.parse(), Ok(value), "{name}");
+        }
+        assert!("nothing of the kind".parse::<T>().is_err());
+    }
+
+    #[test]
+    fn enums_are_parsed_from_their_names() {
+        use crate::{applications::*, deployments::*, extensions::*, jobs::*, logs::*, webhooks::*};
+        is_parsed(BuildPack::ALL.map(|one| (one, one.as_str())));
+        is_parsed([ProxyServer::default()].map(|one| (one, one.as_str())));
+        is_parsed([ApplicationState::Running].map(|one| (one, one.as_str())));
+        is_parsed(DeploymentState::ALL.map(|one| (one, one.as_str())));
+        is_parsed([ContainerState::Exited].map(|one| (one, one.as_str())));
+        is_parsed(JobState::ALL.map(|one| (one, one.as_str())));
+        is_parsed(Level::ALL.map(|one| (one, one.as_str())));
+        is_parsed([StepKind::Command].map(|one| (one, one.as_str())));
+        is_parsed(ServiceVerb::ALL.map(|one| (one, one.as_str())));
+        is_parsed(CodeHost::ALL.map(|one| (one, one.as_str())));
+    }
 
     #[test]
     fn names_cannot_hold_characters_that_nobody_sees() {

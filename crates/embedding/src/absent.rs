@@ -52,7 +52,7 @@ impl<B: SecretBox> SecretBox for OrNoSecrets<B> {
 pub(crate) struct Absent;
 
 fn absent<T>(what: &str) -> Result<T, StepError> {
-    Err(StepError::Rejected(format!("{what} here: only prebuilt images are deployed")))
+    Err(StepError::Rejected(format!("{what} here")))
 }
 
 #[async_trait]
@@ -126,8 +126,8 @@ impl SiteStore for Absent {
         absent("no files are published")
     }
 
-    async fn release(&self, _: ApplicationId, _: DeploymentId) -> Option<PathBuf> {
-        None
+    async fn release(&self, _: ApplicationId, _: DeploymentId) -> Result<Option<PathBuf>, StepError> {
+        Ok(None)
     }
 
     async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {

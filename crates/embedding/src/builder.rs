@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::{SubsecRound as _, Utc};
 use launchway_application::{
-    EngineStatus, LogFreshness, RuntimeLogs, ServiceContext, WakeSignal,
+    EngineStatus, LogFreshness, OwnReplica, RuntimeLogs, ServiceContext, Terms, WakeSignal,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     audit::AuditLog,
     deployments::{Deployments, HealthTimings, Pipeline, PipelinePorts, Retirer},
@@ -74,6 +74,18 @@ impl Default for Limits {
 }
 
 /// Configures an [`Embedded`].
+///
+/// ```
+/// # use std::time::Duration;
+/// # use launchway_embedding::{Embedded, Host, MemoryStore};
+/// # fn build(host: impl Host + 'static) -> Embedded {
+/// Embedded::builder(MemoryStore::new(), host)
+///     .limits(|limits| limits.healthy = Duration::from_secs(10))
+///     .retention(|retention| retention.log_lines = 1_000)
+///     .kept_versions(3)
+///     .build()
+/// # }
+/// ```
 #[must_use]
 pub struct Builder {
     store: Arc<dyn Store>,
@@ -167,6 +179,8 @@ impl Builder {
             entropy: Arc::new(SystemEntropy),
             wake: WakeSignal::default(),
             engine: EngineStatus::default(),
+            replica: OwnReplica::default(),
+            terms: Terms::NEUTRAL,
         };
         // A service has one worker; the boot id distinguishes its runs.
         let identity = WorkerId { instance: Uuid::nil().into(), boot: context.ids.next().into(), worker: 1 };
@@ -226,7 +240,11 @@ impl Builder {
                 retirer: Arc::new(retirer),
             },
             reconciler_timings(&limits),
-            ReconcilerLimits { kept_versions: self.kept_versions, ..ReconcilerLimits::default() },
+            ReconcilerLimits {
+                start_period: limits.healthy,
+                kept_versions: self.kept_versions,
+                ..ReconcilerLimits::default()
+            },
             context.clone(),
         ));
         let freshness = LogFreshness::default();
@@ -240,7 +258,12 @@ impl Builder {
                 idempotency: None,
             },
             (identity.instance, identity.boot),
-            MaintenanceTimings { rescue: limits.lease / 3, ..MaintenanceTimings::default() },
+            MaintenanceTimings {
+                rescue: limits.lease / 3,
+                kept_lines: self.retention.log_lines,
+                kept_jobs: self.retention.jobs,
+                ..MaintenanceTimings::default()
+            },
             reconciler.snapshot(),
             context.clone(),
         );

@@ -63,6 +63,7 @@ impl std::error::Error for Failures {}
 
 /// The promise of a store about the end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Durability {
     /// Records survive it: a store that is opened again has them.
     Survives,
@@ -71,6 +72,17 @@ pub enum Durability {
 }
 
 /// Tests a store. `open` returns a store over the same place each time; an earlier one was dropped.
+///
+/// ```
+/// use std::sync::Arc;
+/// use launchway_embedding::{MemoryStore, conformance::{Durability, check_store}};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let store = Arc::new(MemoryStore::new());
+/// check_store(|| async { Arc::clone(&store) }, Durability::Volatile).await.unwrap();
+/// # }
+/// ```
 ///
 /// # Errors
 /// The tests that failed.
@@ -91,6 +103,13 @@ where
 
 /// Tests a host with versions of `image`, which must start and keep running. `open` returns a host over the same
 /// place each time; an earlier one was dropped.
+///
+/// ```
+/// # use launchway_embedding::{ProcessHost, conformance::check_host};
+/// # async fn test(open: impl Fn() -> ProcessHost + Send + Sync) {
+/// check_host(|| async { open() }, "web:1".parse().unwrap()).await.unwrap();
+/// # }
+/// ```
 ///
 /// # Errors
 /// The tests that failed.

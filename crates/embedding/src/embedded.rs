@@ -22,6 +22,18 @@ use crate::{
 const TRIM: Duration = Duration::from_secs(10 * 60);
 
 /// Applications and their deployments inside another service.
+///
+/// ```no_run
+/// # use launchway_embedding::{Embedded, MemoryStore, ProcessHost, ProcessSpec, Version};
+/// # async fn service() -> Result<(), Box<dyn std::error::Error>> {
+/// let program = |version: &Version| Ok(ProcessSpec::new(format!("./{}", version.image)));
+/// let host = ProcessHost::builder("versions", program).open()?;
+/// let platform = Embedded::builder(MemoryStore::new(), host).build();
+/// // Works in the background until the future is ready.
+/// platform.run(std::future::pending()).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Embedded {
     pub(crate) applications: applications::Applications,
     pub(crate) deployments: deployments::Deployments,

@@ -20,6 +20,16 @@ use launchway_domain::{
 use crate::embedded::Embedded;
 
 /// Creates, reads, updates and deletes applications.
+///
+/// ```
+/// # use launchway_embedding::{Actor, Blueprint, Embedded};
+/// # async fn create(platform: &Embedded, ada: &Actor) -> Result<(), Box<dyn std::error::Error>> {
+/// let web = Blueprint::of_image("web".parse()?, "production".parse()?, "web:1".parse()?, 80.try_into()?);
+/// let created = platform.applications().create(ada, web).await?;
+/// platform.applications().restart(ada, created.application.id).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Applications<'a>(pub(crate) &'a Embedded);
 
@@ -127,6 +137,19 @@ impl Applications<'_> {
 }
 
 /// Requests, reads and cancels deployments.
+///
+/// ```
+/// # use launchway_embedding::{Actor, ApplicationId, Embedded, Error, PageRequest};
+/// # async fn deploy(platform: &Embedded, ada: &Actor, web: ApplicationId, page: PageRequest) -> Result<(), Error> {
+/// let requested = platform.deployments().request(ada, web).await?;
+/// platform.deployments().cancel(ada, requested.id).await?;
+/// let first = platform.deployments().list(ada, web, page).await?.items.pop();
+/// if let Some(earlier) = first {
+///     platform.deployments().roll_back(ada, earlier.id).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Deployments<'a>(pub(crate) &'a Embedded);
 
@@ -191,6 +214,23 @@ impl Deployments<'_> {
 }
 
 /// Reads the logs of applications and deployments.
+///
+/// ```
+/// # use launchway_embedding::{Actor, DeploymentId, Embedded, Error};
+/// # async fn follow(platform: &Embedded, ada: &Actor, id: DeploymentId) -> Result<(), Error> {
+/// let mut last = None;
+/// loop {
+///     for line in platform.logs().of_deployment(ada, id, last, 100).await? {
+///         println!("{}", line.text);
+///         last = Some(line.id());
+///     }
+///     if platform.deployments().get(ada, id).await?.status.state.is_over() {
+///         return Ok(());
+///     }
+///     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+/// }
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Logs<'a>(pub(crate) &'a Embedded);
 
@@ -239,6 +279,16 @@ impl Logs<'_> {
 }
 
 /// Reads the audit log.
+///
+/// ```
+/// # use launchway_embedding::{Actor, Embedded, Error, PageRequest};
+/// # async fn audit(platform: &Embedded, ada: &Actor, page: PageRequest) -> Result<(), Error> {
+/// for entry in platform.audit().list(ada, &Default::default(), page).await?.items {
+///     println!("{} {}", entry.at, entry.message);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Audit<'a>(pub(crate) &'a Embedded);
 

@@ -1,5 +1,7 @@
 //! The port to the place where versions run.
 
+#[cfg(feature = "docker")]
+mod docker;
 mod process;
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
@@ -13,6 +15,8 @@ use launchway_domain::{
     routes::Route,
 };
 
+#[cfg(feature = "docker")]
+pub use self::docker::DockerHost;
 pub use self::process::{ProcessHost, ProcessHostBuilder, ProcessSpec};
 
 /// The id of a running version: a deployment may be attempted several times, and a restart runs two copies
@@ -76,6 +80,34 @@ impl Version {
 /// the service. Every call is made with a time limit, and a panic counts as a failed call.
 ///
 /// The feature `conformance` has tests of these guarantees.
+///
+/// ```
+/// use std::{collections::BTreeMap, net::SocketAddr, sync::Mutex};
+/// use async_trait::async_trait;
+/// use launchway_embedding::{Host, StepError, Version, VersionId};
+///
+/// /// Runs nothing, and says that it did.
+/// #[derive(Default)]
+/// struct Pretended(Mutex<BTreeMap<VersionId, SocketAddr>>);
+///
+/// #[async_trait]
+/// impl Host for Pretended {
+///     async fn start(&self, version: &Version) -> Result<SocketAddr, StepError> {
+///         let address = SocketAddr::from(([127, 0, 0, 1], version.port.get()));
+///         self.0.lock().unwrap().insert(version.id, address);
+///         Ok(address)
+///     }
+///
+///     async fn list(&self) -> Result<Vec<(VersionId, SocketAddr)>, StepError> {
+///         Ok(self.0.lock().unwrap().iter().map(|(id, address)| (*id, *address)).collect())
+///     }
+///
+///     async fn end(&self, id: VersionId) -> Result<(), StepError> {
+///         self.0.lock().unwrap().remove(&id);
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Host: Send + Sync {
     /// Starts a version beside whatever else runs, and returns the address that it listens on. A running one

@@ -37,7 +37,7 @@ pub(crate) struct Hosted {
 /// Returns the container id of a version at a port. Container ids have 64 digits: 32 of the deployment, 24 of the
 /// attempt, and 8 of the port. A version that was started again at another port is another container.
 fn container_id(id: VersionId, port: u16) -> Result<ContainerId, StepError> {
-    let unlikely = |error: InvalidValue| StepError::failed("no id of a container", error);
+    let unlikely = |error: InvalidValue| StepError::failed("no id of a version", error);
     let (deployment, attempt) = (Uuid::from(id.deployment).simple(), id.attempt);
     ContainerId::try_from(format!("{deployment}{attempt:024x}{port:08x}")).map_err(unlikely)
 }
@@ -83,7 +83,7 @@ impl Hosted {
 #[async_trait]
 impl ImageBuilder for Hosted {
     async fn build(&self, _: &BuildPlan, _: Arc<dyn Output>) -> Result<ImageName, StepError> {
-        refused("builds are not supported here: only prebuilt images are deployed")
+        refused("nothing is built here")
     }
 
     /// Records the image. The host obtains it when it starts the version.
@@ -104,7 +104,9 @@ impl ImageBuilder for Hosted {
             Some(earlier) => self.repositories.artifact(earlier).await.map_err(unreadable)?,
             None => None,
         };
-        let Some(artifact) = artifact else { return refused("the image of that deployment is not recorded") };
+        let Some(artifact) = artifact else {
+            return refused("the artifact of that deployment is not recorded");
+        };
         self.repositories.record_artifact(owner.deployment, artifact).await.map_err(unreadable)?;
         Ok(ImageName::of(owner.application, owner.deployment))
     }
@@ -117,7 +119,7 @@ impl Deployer for Hosted {
         let found = self.repositories.get(Scope::of_record(organization), application).await;
         let Some(application) = found.map_err(unreadable)? else { return refused("the application is gone") };
         let image = self.repositories.artifact(deployment).await.map_err(unreadable)?;
-        let Some(image) = image else { return refused("the image of the deployment is not recorded") };
+        let Some(image) = image else { return refused("the artifact of the deployment is not recorded") };
         let id = VersionId { deployment, attempt };
         let (environment, port) = (plan.environment.clone(), plan.port);
         let version = Version { id, application, image, environment, port };
@@ -197,6 +199,7 @@ impl EngineInventory for Hosted {
                 id: container_id(id, address.port())?,
                 condition: Condition::Running { address: address.ip(), restarts: 0 },
                 created_at: deployment.created_at,
+                port: Port::try_from(address.port()).ok(),
                 service: None,
                 stays_up: true,
             };

@@ -34,6 +34,13 @@ pub use launchway_domain::{
     users::User,
 };
 
+#[cfg(feature = "docker")]
+pub use launchway_docker::{ContainerLimits, DockerOptions};
+#[cfg(feature = "testing")]
+pub use launchway_domain::fixtures;
+
+#[cfg(feature = "docker")]
+pub use self::host::DockerHost;
 #[cfg(feature = "sqlite")]
 pub use self::store::SqliteStore;
 pub use self::{

@@ -38,6 +38,19 @@ pub use self::{
 /// Applications with their deployments, jobs and logs, and the audit log.
 ///
 /// Reads and writes cost the logarithm of the number of records, and what they touch.
+///
+/// ```
+/// use launchway_embedding::{Records, fixtures::a_vouched_actor, Role};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (mut records, ada) = (Records::default(), a_vouched_actor(Role::Member));
+/// let ((), rows) = records.begin(|records| Ok(records.know(&ada)))?;
+/// // The rows are durable now.
+/// records.keep();
+/// assert!(Records::load(rows)?.is_known(&ada));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Records {
     organizations: Table<OrganizationId, Organization>,

@@ -234,7 +234,7 @@ impl DeploymentRepository for Repositories {
         self.read(|records| records.deployment_detail(scope, id)).await
     }
 
-    async fn live(&self) -> Result<Vec<LiveVersion>, StoreError> {
+    async fn live(&self) -> Result<Arc<[LiveVersion]>, StoreError> {
         self.read(|records| {
             let live = records.applications().filter_map(|application| {
                 let scope = Scope::of_record(application.organization_id);
@@ -252,7 +252,8 @@ impl DeploymentRepository for Repositories {
 
     async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
         let live = self.live().await?;
-        Ok(live.into_iter().filter_map(|version| version.deployment.container?.address).collect())
+        let containers = live.iter().filter_map(|version| version.deployment.container.as_ref());
+        Ok(containers.filter_map(|container| container.address).collect())
     }
 
     async fn retention_status(

@@ -32,6 +32,30 @@ pub type Change<'a> = Box<dyn FnOnce(&mut Records) -> Result<(), StoreError> + S
 /// survive; when it returns an error, nothing was changed. [`Records::transaction`] does the part in memory.
 ///
 /// The feature `conformance` has tests of these guarantees.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use launchway_embedding::{Change, Query, Records, Row, Store, StoreError};
+/// use tokio::sync::Mutex;
+///
+/// /// Appends every changed row to a list.
+/// #[derive(Default)]
+/// struct Journal(Mutex<(Records, Vec<Row>)>);
+///
+/// #[async_trait]
+/// impl Store for Journal {
+///     async fn read(&self, query: Query<'_>) -> Result<(), StoreError> {
+///         query(&self.0.lock().await.0);
+///         Ok(())
+///     }
+///
+///     async fn change(&self, change: Change<'_>) -> Result<(), StoreError> {
+///         let (records, rows) = &mut *self.0.lock().await;
+///         let store = |changed: &[Row]| Ok(rows.extend_from_slice(changed));
+///         records.transaction(change, store)
+///     }
+/// }
+/// ```
 #[doc(alias = "RecordKeeper")]
 #[async_trait]
 pub trait Store: Send + Sync {

@@ -432,7 +432,7 @@ async fn what_no_host_can_do_is_refused_before_it_is_recorded() {
     let mut command = web();
     command.blueprint.pre_run_command = Some(parsed("true"));
     for (new, expected) in [
-        (source, "repository must be an image reference: only prebuilt images are deployed here"),
+        (source, "repository must be a reference such as `web:1`: nothing is built here"),
         (command, "pre_run_command and post_run_command must be absent: commands are not run here"),
     ] {
         let refused = service.applications().create(&ada(), new).await.unwrap_err();

@@ -82,7 +82,7 @@ pub struct Origin {
 /// Writes a backup to `path`, whether a server runs or not.
 ///
 /// The database is read as of the start of this call. Releases of sites are read after that, so that those
-/// that were live then are all included.
+/// that were live then are all included; `fetch` gets those that only other servers have.
 ///
 /// # Errors
 /// [`BackupError::Refused`] if the file exists and `may_replace` does not allow replacing it. No file is
@@ -92,6 +92,7 @@ pub fn create(
     path: &Path,
     origin: Origin,
     may_replace: bool,
+    fetch: impl FnOnce() -> Result<(), BackupError>,
 ) -> Result<Manifest, BackupError> {
     let mut file = PrivateFile::beside(path, may_replace)?;
     let mut tables = Tables::snapshot(installation.database)?;
@@ -122,6 +123,7 @@ pub fn create(
         });
     }
     drop(tables);
+    fetch()?;
     for name in FOLDERS.into_iter().chain([INSTANCE_ID]) {
         walk::everything_in(installation.data_dir, name, &mut writer, &mut manifest)?;
     }

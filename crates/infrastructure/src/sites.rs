@@ -1,23 +1,29 @@
 //! Published folders: each release is a folder of its own.
 //!
+//! If several servers share a database, it stores an archive of each release too, from which the servers that do not
+//! have the folder unpack it.
+//!
 //! **Invariant:** a release is published atomically, and never changes afterwards; no link in it points out
-//! of it.
+//! of it. Its archive is complete before it counts as published.
 
+mod archive;
 mod copy;
+mod draft;
 mod modes;
+mod shared;
 
 use std::{
-    fs::{self, File},
-    io,
+    collections::BTreeSet,
+    fs, io,
     path::{Path, PathBuf},
     str::FromStr,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use async_trait::async_trait;
 use launchway_domain::{
     applications::BasePath,
-    deployments::{Checkout, Owner, SiteStore, StepError},
+    deployments::{ArchiveState, Checkout, Owner, SiteArchives, SiteStore, StepError},
     ids::{ApplicationId, DeploymentId},
 };
 use launchway_system::files::{Unwanted, entries, fault, make_private_folders, off_thread, remove};
@@ -25,7 +31,9 @@ use launchway_system::files::{Unwanted, entries, fault, make_private_folders, of
 pub use self::modes::Readers;
 use self::{
     copy::{CopyError, copy},
+    draft::Draft,
     modes::share,
+    shared::SharedReleases,
 };
 
 /// The folder of the data directory that releases are kept in.
@@ -36,6 +44,8 @@ pub const SITES: &str = "sites";
 pub struct ReleaseFolders {
     root: PathBuf,
     readers: Readers,
+    /// The archives of all servers; `None` for a single server.
+    shared: Option<Arc<SharedReleases>>,
 }
 
 impl ReleaseFolders {
@@ -45,7 +55,13 @@ impl ReleaseFolders {
     /// [`io::Error`] when that fails.
     pub fn open(root: &Path) -> io::Result<Self> {
         make_private_folders(root)?;
-        Ok(Self { root: root.canonicalize()?, readers: Readers::Owner })
+        Ok(Self { root: root.canonicalize()?, readers: Readers::Owner, shared: None })
+    }
+
+    /// Shares releases with other servers by `archives`.
+    #[must_use]
+    pub fn shared_by(self, archives: Arc<dyn SiteArchives>) -> Self {
+        Self { shared: Some(Arc::new(SharedReleases::new(archives))), ..self }
     }
 
     /// Lets `readers` read the releases that are there, and those that are published from now on.
@@ -74,43 +90,48 @@ impl ReleaseFolders {
         .await
     }
 
-    fn of(&self, application: ApplicationId) -> PathBuf {
-        self.root.join(application.to_string())
-    }
-}
-
-#[async_trait]
-impl SiteStore for ReleaseFolders {
-    async fn publish(
-        &self,
-        owner: &Owner,
-        checkout: &Checkout,
-        folder: &BasePath,
-    ) -> Result<PathBuf, StepError> {
-        let releases = self.of(owner.application);
-        static DRAFTS: AtomicU64 = AtomicU64::new(0);
-        // Each call has its own draft, because a cancelled one may still be writing.
-        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-        let publication = Publication {
-            place: releases.join(owner.deployment.to_string()),
-            draft: releases.join(format!(".{}-{}-{number}", owner.deployment, std::process::id())),
-            releases,
-            checkout: checkout.root.clone(),
-            folder: folder.clone(),
-            readers: self.readers,
-        };
-        let unwanted = Unwanted::default();
-        let is_unwanted = unwanted.flag();
-        let published = tokio::task::spawn_blocking(move || publication.carry_out(&is_unwanted));
-        published.await.map_err(|error| fault("publish a site", &io::Error::other(error)))?
+    /// Archives the releases that only this server has, and removes the folders of those whose archive was removed by
+    /// another server. Also removes what uploads that ended early left.
+    ///
+    /// # Errors
+    /// [`StepError`] when the file system or the database fails.
+    pub async fn archive_missing(&self) -> Result<(), StepError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let folders = self.folders().await?;
+        for (application, deployment, state) in shared.states(&folders).await? {
+            match state {
+                ArchiveState::Complete => {}
+                ArchiveState::Removed => {
+                    self.remove_folder(application, deployment).await?;
+                    tracing::info!(deployment.id = %deployment, "release of a site removed");
+                }
+                ArchiveState::Missing => {
+                    let folder = self.of(application).join(deployment.to_string());
+                    match shared.store(application, deployment, folder).await {
+                        Ok(()) => tracing::info!(deployment.id = %deployment, "release of a site archived"),
+                        Err(error) => {
+                            tracing::warn!(%error, deployment.id = %deployment, "release of a site cannot be archived")
+                        }
+                    }
+                }
+            }
+        }
+        shared.remove_incomplete().await
     }
 
-    async fn release(&self, application: ApplicationId, deployment: DeploymentId) -> Option<PathBuf> {
-        let place = self.of(application).join(deployment.to_string());
-        tokio::fs::metadata(&place).await.is_ok_and(|found| found.is_dir()).then_some(place)
+    /// Fetches every release that this server does not have.
+    ///
+    /// # Errors
+    /// [`StepError`] when one cannot be fetched.
+    pub async fn fetch_missing(&self) -> Result<(), StepError> {
+        for (application, deployment) in self.releases().await? {
+            self.release(application, deployment).await?;
+        }
+        Ok(())
     }
 
-    async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {
+    /// Returns the releases that this server has.
+    async fn folders(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {
         let root = self.root.clone();
         off_thread("look for releases", move || {
             let mut found = Vec::new();
@@ -128,7 +149,11 @@ impl SiteStore for ReleaseFolders {
         .await
     }
 
-    async fn withdraw(&self, application: ApplicationId, deployment: DeploymentId) -> Result<(), StepError> {
+    async fn remove_folder(
+        &self,
+        application: ApplicationId,
+        deployment: DeploymentId,
+    ) -> Result<(), StepError> {
         let releases = self.of(application);
         off_thread("remove a release", move || {
             let (place, gone) =
@@ -143,7 +168,79 @@ impl SiteStore for ReleaseFolders {
         .await
     }
 
+    fn of(&self, application: ApplicationId) -> PathBuf {
+        self.root.join(application.to_string())
+    }
+
+    fn draft(&self, application: ApplicationId, deployment: DeploymentId) -> Draft {
+        Draft::of(self.of(application), deployment, self.readers)
+    }
+}
+
+#[async_trait]
+impl SiteStore for ReleaseFolders {
+    async fn publish(
+        &self,
+        owner: &Owner,
+        checkout: &Checkout,
+        folder: &BasePath,
+    ) -> Result<PathBuf, StepError> {
+        // Another attempt may have published it, on whichever server.
+        if let Ok(Some(place)) = self.release(owner.application, owner.deployment).await {
+            return Ok(place);
+        }
+        let draft = Arc::new(self.draft(owner.application, owner.deployment));
+        let publication =
+            Publication { draft: draft.clone(), checkout: checkout.root.clone(), folder: folder.clone() };
+        let unwanted = Unwanted::default();
+        let is_unwanted = unwanted.flag();
+        let written = tokio::task::spawn_blocking(move || publication.carry_out(&is_unwanted));
+        written.await.map_err(|error| fault("publish a site", &io::Error::other(error)))??;
+        if let Some(shared) = &self.shared {
+            shared.store(owner.application, owner.deployment, draft.path.clone()).await?;
+        }
+        off_thread("publish a site", move || {
+            draft.publish()?;
+            Ok(draft.place.clone())
+        })
+        .await
+    }
+
+    async fn release(
+        &self,
+        application: ApplicationId,
+        deployment: DeploymentId,
+    ) -> Result<Option<PathBuf>, StepError> {
+        let place = self.of(application).join(deployment.to_string());
+        if tokio::fs::metadata(&place).await.is_ok_and(|found| found.is_dir()) {
+            return Ok(Some(place));
+        }
+        match &self.shared {
+            Some(shared) => shared.fetch(self.draft(application, deployment), application, deployment).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {
+        let mut found = self.folders().await?;
+        if let Some(shared) = &self.shared {
+            let all: BTreeSet<_> = found.into_iter().chain(shared.all().await?).collect();
+            found = all.into_iter().collect();
+        }
+        Ok(found)
+    }
+
+    async fn withdraw(&self, application: ApplicationId, deployment: DeploymentId) -> Result<(), StepError> {
+        if let Some(shared) = &self.shared {
+            shared.remove(deployment).await?;
+        }
+        self.remove_folder(application, deployment).await
+    }
+
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
+        if let Some(shared) = &self.shared {
+            shared.remove_all(application).await?;
+        }
         let (releases, gone) = (self.of(application), self.root.join(format!(".{application}")));
         off_thread("remove the releases of an application", move || {
             // The rest of a removal that did not finish.
@@ -168,30 +265,21 @@ fn is_draft(path: &Path) -> bool {
 }
 
 struct Publication {
-    /// All releases of the application.
-    releases: PathBuf,
-    /// The final path of the release.
-    place: PathBuf,
-    /// Its temporary path, beside the final one.
-    draft: PathBuf,
+    draft: Arc<Draft>,
     checkout: PathBuf,
     folder: BasePath,
-    readers: Readers,
 }
 
 impl Publication {
-    fn carry_out(&self, is_unwanted: &AtomicBool) -> Result<PathBuf, StepError> {
-        if self.place.is_dir() {
-            return Ok(self.place.clone());
-        }
+    /// Writes and settles the draft.
+    fn carry_out(&self, is_unwanted: &AtomicBool) -> Result<(), StepError> {
         let source = self.source()?;
-        let published = self.write(&source, is_unwanted);
-        if published.is_err() {
-            // Drafts are never served, and the next start removes them.
-            let _left = remove(&self.draft);
+        let written = self.write(&source, is_unwanted);
+        if written.is_err() {
+            let _left = remove(&self.draft.path);
         }
-        match published {
-            Ok(()) => Ok(self.place.clone()),
+        match written {
+            Ok(()) => Ok(()),
             Err(CopyError::Refused(sentence)) => Err(StepError::Rejected(sentence)),
             Err(CopyError::Io(error)) => Err(fault("publish a site", &error)),
         }
@@ -220,20 +308,8 @@ impl Publication {
     }
 
     fn write(&self, source: &Path, is_unwanted: &AtomicBool) -> Result<(), CopyError> {
-        make_private_folders(&self.releases)?;
-        copy(source, &self.draft, is_unwanted)?;
-        if self.readers == Readers::Group {
-            share(&self.releases)?;
-            self.readers.apply(&self.draft)?;
-        }
-        // One call for all files: a sync of each would take minutes.
-        rustix::fs::syncfs(File::open(&self.draft)?).map_err(io::Error::from)?;
-        match fs::rename(&self.draft, &self.place) {
-            // Another attempt was faster, and its release is equivalent.
-            Err(_) if self.place.is_dir() => remove(&self.draft)?,
-            moved => moved?,
-        }
-        File::open(&self.releases)?.sync_all()?;
-        Ok(())
+        self.draft.make_parent()?;
+        copy(source, &self.draft.path, is_unwanted)?;
+        Ok(self.draft.settle()?)
     }
 }

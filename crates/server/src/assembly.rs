@@ -3,7 +3,7 @@
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
 use launchway_application::{
-    EngineStatus, OutboundPorts, Ports, ServiceContext, Services, WakeSignal,
+    EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
     extensions::CatalogFile,
     routes::{RoutePorts, Routes},
@@ -18,9 +18,9 @@ use launchway_domain::{
 };
 use launchway_infrastructure::{
     catalog,
-    clock::{SystemClock, SystemEntropy, TimeOrderedIds},
+    clock::{SharedClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
-    database::{Database, DatabaseOptions, DurableThrottle, ServerLock},
+    database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle, ServerLock},
     extensions::PortAvailability,
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
@@ -34,6 +34,7 @@ use crate::{
     config::Config,
     front_proxy,
     installation::{self, Checked, Installation},
+    setup_token,
 };
 
 /// A migrated database, and every use case over it.
@@ -54,26 +55,36 @@ pub(crate) struct Assembly {
     pub(crate) server_lock: Option<ServerLock>,
 }
 
+/// The properties of one run of the server.
+#[derive(Clone, Default)]
+pub(crate) struct Run {
+    /// The address of the front proxy, if there is one.
+    pub(crate) front: Option<SocketAddr>,
+    /// This server as one of the replicas.
+    pub(crate) replica: OwnReplica,
+    /// The clock that the replicas share.
+    pub(crate) clock: SharedClock,
+}
+
 impl Assembly {
-    /// Assembles the services over the database of an installation. Traffic comes in at `front`, if there
-    /// is a proxy.
+    /// Assembles the services over the database of an installation.
     pub(crate) async fn new(
         config: &Config,
         data: &DataDir,
         installation: Installation,
-        front: Option<SocketAddr>,
+        run: Run,
     ) -> Result<Self, Box<dyn Error>> {
         let Installation { id, server, database, secrets, server_lock } = installation;
-        let setup_token = setup_token(&database, data).await?;
+        let setup_token = setup_token::claim(&database, data, &secrets).await?;
         let recognised = match &setup_token {
             Some(token) => TokenHash::of(token),
             // There is no token any more; this random one is unknown to everyone.
             None => Token::new(TokenKind::Setup, SystemEntropy.bits_256()).hash(),
         };
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
-        let sites = Arc::new(release_folders(config, data)?);
-        let routes = routes(config, data, &database, &sites, front);
-        let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised)?;
+        let sites = Arc::new(release_folders(config, data, &database)?);
+        let routes = routes(config, data, &database, &sites, &run);
+        let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised, run)?;
         let context = ports.context.clone();
         let services = Services::new(ports);
         Ok(Self {
@@ -91,9 +102,18 @@ impl Assembly {
     }
 }
 
-/// The folders of published sites, for the group of the server too if a front proxy with another user serves them.
-fn release_folders(config: &Config, data: &DataDir) -> Result<ReleaseFolders, Box<dyn Error>> {
+/// The folders of published sites, for the group of the server too if a front proxy with another user serves them. On
+/// PostgreSQL, which several servers may use, they are archived in the database too.
+pub(crate) fn release_folders(
+    config: &Config,
+    data: &DataDir,
+    database: &Database,
+) -> Result<ReleaseFolders, Box<dyn Error>> {
     let folders = ReleaseFolders::open(&data.path().join(SITES))?;
+    let folders = match config.database {
+        DatabaseUrl::Postgres(_) => folders.shared_by(Arc::new(database.clone())),
+        DatabaseUrl::Sqlite(_) => folders,
+    };
     if front_proxy::external_folder(config).is_none() {
         return Ok(folders.readable_by(Readers::Owner)?);
     }
@@ -108,7 +128,8 @@ pub(crate) async fn load_catalog(services: &Services) -> Result<(), Box<dyn Erro
         .iter()
         .map(|(file, yaml)| CatalogFile { name: file.trim_end_matches(".yaml"), yaml })
         .collect();
-    let changed = services.catalog.load(&files).await?;
+    let version = env!("CARGO_PKG_VERSION").parse()?;
+    let changed = services.catalog.load(&files, version).await?;
     if changed > 0 {
         tracing::info!(changed, "extension catalog updated");
     }
@@ -117,7 +138,9 @@ pub(crate) async fn load_catalog(services: &Services) -> Result<(), Box<dyn Erro
 
 /// The handling of the schema.
 pub(crate) enum Tables {
-    /// Migrate it to this version.
+    /// Migrate it to this version. Other servers may use it at the same time.
+    BesideReplicas,
+    /// Migrate it to this version, alone.
     BringUpToDate,
     /// Migrate it, but fail without a database: a new empty one would be a mistake.
     MustBeThere,
@@ -150,7 +173,7 @@ pub(crate) fn offline<T>(
     let tables = if is_alone { when_alone } else { Tables::LeaveAsTheyAre };
     runtime()?.block_on(async {
         let installation = Installation::open(config, &data, tables, false).await?;
-        let assembly = Assembly::new(config, &data, installation, None).await?;
+        let assembly = Assembly::new(config, &data, installation, Run::default()).await?;
         let outcome = work(&assembly.services).await;
         assembly.database.close().await;
         if !is_alone {
@@ -186,7 +209,7 @@ pub(crate) fn migrate(config: &Config) -> Result<(), Box<dyn Error>> {
 /// Runs the migrations that `tables` allows, or fails if there are some that it does not allow.
 pub(crate) async fn bring_up_to_date(database: &Database, tables: &Tables) -> Result<(), Box<dyn Error>> {
     match tables {
-        Tables::BringUpToDate | Tables::MustBeThere => {
+        Tables::BesideReplicas | Tables::BringUpToDate | Tables::MustBeThere => {
             for migration in database.migrate().await? {
                 tracing::info!(migration, "changed the database's tables");
             }
@@ -222,8 +245,9 @@ fn routes(
     data: &DataDir,
     database: &Database,
     sites: &Arc<ReleaseFolders>,
-    front: Option<SocketAddr>,
+    run: &Run,
 ) -> Arc<Routes> {
+    let front = run.front;
     let router: Arc<dyn TrafficRouter> = match (front, &config.proxy) {
         (Some(_), Some(proxy)) => Arc::new(FrontProxy::at(&front_proxy::folder(config, data), proxy.drain)),
         _ => Arc::new(NoProxy),
@@ -234,7 +258,8 @@ fn routes(
         sites: sites.clone(),
         router,
     };
-    Arc::new(Routes::new(ports, front).with_extensions(Arc::new(database.clone())))
+    let routes = Routes::new(ports, front).with_extensions(Arc::new(database.clone()));
+    Arc::new(routes.beside(run.replica.clone()))
 }
 
 fn ports(
@@ -243,16 +268,19 @@ fn ports(
     routes: Arc<Routes>,
     secrets: Arc<dyn SecretBox>,
     setup_token: TokenHash,
+    run: Run,
 ) -> Result<Ports, Box<dyn Error>> {
     let entropy = Arc::new(SystemEntropy);
     let store = Arc::new(database.clone());
     Ok(Ports {
         context: ServiceContext {
             store: store.clone(),
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(run.clock),
             ids: Arc::new(TimeOrderedIds),
             wake: WakeSignal::default(),
             engine: EngineStatus::default(),
+            replica: run.replica,
+            terms: Terms::default(),
             entropy: entropy.clone(),
         },
         identities: store.clone(),
@@ -309,20 +337,4 @@ fn outbound(config: &Config) -> OutboundPorts {
         mailer: outbound,
         public_url: config.public_url.as_ref().map(|url| url.origin().to_owned()),
     }
-}
-
-/// Returns the setup token of a fresh installation for a remote registration. Only operators who can read
-/// the log or the files of the server know it, and it is removed after its use.
-async fn setup_token(database: &Database, data: &DataDir) -> Result<Option<String>, Box<dyn Error>> {
-    use launchway_domain::auth::CredentialRepository as _;
-    let name = "setup-token";
-    if database.admin_registered().await? {
-        data.remove_private_file(name)?;
-        return Ok(None);
-    }
-    let token = data.private_file(name, || {
-        let token = Token::new(TokenKind::Setup, SystemEntropy.bits_256());
-        format!("{}\n", token.expose())
-    })?;
-    Ok(Some(token.trim().to_owned()))
 }

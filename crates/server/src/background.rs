@@ -3,7 +3,7 @@
 use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use launchway_application::{
-    RuntimeLogs,
+    RuntimeLogs, WakeSignal,
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts, Retirer},
     extensions::{RunPorts, Runs},
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
@@ -14,19 +14,22 @@ use launchway_application::{
 };
 use launchway_domain::{
     extensions::PortPolicy,
-    ids::{BootId, Ids as _, InstanceId},
+    ids::{BootId, InstanceId},
     jobs::{ClaimLimits, WorkerId},
     notifications::SenderId,
     quotas::Resource,
+    replicas::ReplicaRegistry as _,
+    signals::{Signal, SignalReceiver, Signals as _},
 };
 use launchway_infrastructure::{
-    clock::TimeOrderedIds,
     data_dir::DataDir,
+    database::DatabaseUrl,
     docker::{BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions},
     extensions::{HostOptions, HostRunner},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
     nixpacks::Nixpacks,
+    sites::ReleaseFolders,
 };
 use tokio::{
     sync::watch,
@@ -39,6 +42,8 @@ use crate::{assembly::Assembly, config::Config, installation::hostname};
 const OPERATIONS: usize = 8;
 /// The time between two questions about leftover control groups, while the engine does not answer.
 const LEFTOVERS_PAUSE: Duration = Duration::from_secs(10);
+/// The time between two searches for releases that are not archived.
+const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
 
 /// Tasks that run until the server stops.
 pub(crate) struct Background {
@@ -52,13 +57,15 @@ impl Background {
         config: &Config,
         data: &DataDir,
         assembly: &Assembly,
+        boot: BootId,
         front: Option<SocketAddr>,
     ) -> Result<Self, Box<dyn Error>> {
         // A job belongs to the server that claimed it, and not to the installation.
         let instance = assembly.server;
-        let boot: BootId = TimeOrderedIds.next().into();
         let engine = Arc::new(DockerEngine::new(docker_options(config, assembly.installation)));
-        let compositions = Arc::new(Compositions::open(engine.clone(), &data.path().join("compositions"))?);
+        let compositions = compositions(data, assembly, &engine).await?;
+        // Before the first route is followed, which may fetch a site.
+        assembly.sites.clear_drafts().await?;
         let own_ports = [config.bind.port()].into_iter().chain(front.map(|front| front.port()));
         let ports = PortPolicy {
             range: config.deployments.extension_ports,
@@ -85,18 +92,24 @@ impl Background {
         let sender = sender(config, assembly, SenderId { instance, boot });
         let worker = worker(config, assembly, outside, WorkerId { instance, boot, worker: 1 }).await?;
 
-        spawn(remove_leftover_cgroups(leftovers, boot));
+        spawn(remove_leftover_cgroups(leftovers, oldest_run(assembly, boot).await?));
 
         let (stop, told) = watch::channel(false);
         let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
-        let for_reconciler = told.clone();
-        let tasks = vec![
+        let (for_reconciler, for_signals, for_archives) = (told.clone(), told.clone(), told.clone());
+        let mut tasks = vec![
             spawn(Arc::new(worker).run(for_worker)),
             spawn(Arc::new(sender).run(for_sender)),
             spawn(async move { comparison.run(for_comparison).await }),
             spawn(reconciler.run(for_reconciler)),
             spawn(async move { maintenance.run(told).await }),
         ];
+        // On SQLite this process alone changes jobs and routes, and wakes its tasks itself.
+        if matches!(config.database, DatabaseUrl::Postgres(_)) {
+            let wakes = (assembly.context.wake.clone(), assembly.routes.changed());
+            tasks.push(spawn(wake_for_signals(assembly.database.subscribe(), wakes, for_signals)));
+            tasks.push(spawn(archive_sites(assembly.sites.clone(), for_archives)));
+        }
         Ok(Self { stop, tasks })
     }
 
@@ -108,6 +121,60 @@ impl Background {
                 tracing::error!(%error, "background task panicked");
             }
         }
+    }
+}
+
+/// Returns the oldest run of a server that may have builds on the engine.
+async fn oldest_run(assembly: &Assembly, own: BootId) -> Result<BootId, Box<dyn Error>> {
+    let replicas = assembly.database.replicas().await?;
+    let living = replicas.into_iter().filter(|one| one.is_alive).map(|one| one.replica.boot);
+    Ok(living.chain([own]).min().unwrap_or(own))
+}
+
+/// Wakes those who wait for jobs and for routes when any replica has changed some.
+async fn wake_for_signals(
+    mut signals: Box<dyn SignalReceiver>,
+    (jobs, routes): (WakeSignal, WakeSignal),
+    mut told: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            signal = signals.next() => match signal {
+                Some(Signal::Jobs) => jobs.notify(),
+                Some(Signal::Routes) => routes.notify(),
+                None => return,
+            },
+            _ = told.changed() => return,
+        }
+    }
+}
+
+/// Returns the compositions, and moves those of an earlier version from the data directory to the database.
+async fn compositions(
+    data: &DataDir,
+    assembly: &Assembly,
+    engine: &Arc<DockerEngine>,
+) -> Result<Arc<Compositions>, Box<dyn Error>> {
+    let (database, secrets) = (Arc::new(assembly.database.clone()), Arc::clone(&assembly.secrets));
+    // Everything in that folder is in a folder of its own, so that there is no `.env`.
+    let compositions = Compositions::open(engine.clone(), database, secrets, &data.path().join("work"))?;
+    compositions.take_over(&data.path().join("compositions")).await?;
+    Ok(Arc::new(compositions))
+}
+
+/// Archives the releases that only this server has, at start and once a minute.
+async fn archive_sites(sites: Arc<ReleaseFolders>, mut stop: watch::Receiver<bool>) {
+    let work = async {
+        loop {
+            if let Err(error) = sites.archive_missing().await {
+                tracing::warn!(%error, "releases of sites cannot be archived");
+            }
+            tokio::time::sleep(ARCHIVE_PAUSE).await;
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        _ = stop.wait_for(|stop| *stop) => {}
     }
 }
 
@@ -138,7 +205,6 @@ async fn worker(
     let runs = Runs::new(run_ports(assembly, &outside), assembly.context.clone());
     let Outside { engine, source, compositions, runtime_logs, .. } = outside;
     source.clear_work().await?;
-    assembly.sites.clear_drafts().await?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
@@ -209,8 +275,11 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
         logs: database,
         retirer: Arc::new(retirer),
     };
-    let kept_versions = config.deployments.kept_versions;
-    let limits = ReconcilerLimits { kept_versions, ..ReconcilerLimits::default() };
+    let limits = ReconcilerLimits {
+        start_period: config.deployments.health_timeout,
+        kept_versions: config.deployments.kept_versions,
+        ..ReconcilerLimits::default()
+    };
     let timings = ReconcilerTimings::with_grace(config.deployments.orphan_grace);
     Arc::new(Reconciler::new(ports, timings, limits, assembly.context.clone()).with_announcements())
 }

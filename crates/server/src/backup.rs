@@ -4,24 +4,29 @@ use std::{error::Error, fs, path::Path};
 
 use launchway_domain::{clock::Clock as _, ids::ApplicationId};
 use launchway_infrastructure::{
-    backup::{self, Installation, Manifest, Origin, Rebuilt},
+    backup::{self, BackupError, Installation, Manifest, Origin, Rebuilt},
     clock::SystemClock,
     data_dir::DataDir,
-    database::migrations,
+    database::{Database, DatabaseOptions, DatabaseUrl, SchemaStatus, migrations},
 };
 
 use crate::{
+    assembly,
     cli::{self, CreateBackup, RestoreBackup, VerifyBackup},
     config::Config,
     installation, key, print_line,
 };
+
+/// The migration that made the archives of sites.
+const ARCHIVES: &str = "20261117000040";
 
 /// Writes a backup; a server may be running.
 pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Box<dyn Error>> {
     if !config.data_dir.is_dir() {
         return Err(no_data(&config.data_dir));
     }
-    installation::check_for_backup(config, &DataDir::open(&config.data_dir)?)?;
+    let data = DataDir::open(&config.data_dir)?;
+    installation::check_for_backup(config, &data)?;
     // Problems of the key are reported before the work begins.
     let key = match &arguments.key {
         Some(path) if *path == arguments.file => {
@@ -39,7 +44,8 @@ pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Bo
         launchway: env!("CARGO_PKG_VERSION").to_owned(),
         created_at: SystemClock.now().to_rfc3339(),
     };
-    let manifest = backup::create(installation(config), &arguments.file, origin, arguments.force)?;
+    let fetch = || fetch_sites(config, &data).map_err(|error| BackupError::Refused(error.to_string()));
+    let manifest = backup::create(installation(config), &arguments.file, origin, arguments.force, fetch)?;
     print_line(&format!("backed up {} to {}", contents(&manifest), arguments.file.display()));
     match key {
         Some((path, text)) => {
@@ -51,6 +57,24 @@ pub(crate) fn create(config: &Config, arguments: &CreateBackup) -> Result<(), Bo
         ),
     }
     Ok(())
+}
+
+/// Fetches the sites that only other servers on the same PostgreSQL database have: their archives are not copied.
+pub(crate) fn fetch_sites(config: &Config, data: &DataDir) -> Result<(), Box<dyn Error>> {
+    if let DatabaseUrl::Sqlite(_) = config.database {
+        return Ok(());
+    }
+    if let SchemaStatus::Behind(steps) = installation::schema_status(config)?
+        && steps.iter().any(|step| step == ARCHIVES)
+    {
+        return Ok(());
+    }
+    assembly::runtime()?.block_on(async {
+        let database = Database::open(DatabaseOptions::new(config.database.clone()))?;
+        let fetched = assembly::release_folders(config, data, &database)?.fetch_missing().await;
+        database.close().await;
+        fetched.map_err(|error| format!("not every site is on this server: {error}").into())
+    })
 }
 
 /// Reads a whole backup, and prints its contents.

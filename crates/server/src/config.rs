@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once_with_the_value_and_a_hint() {
+    fn every_problem_is_reported_with_the_value_and_a_hint() {
         let problems = parse(&[
             ("LAUNCHWAY_BIND", "8080"),
             ("LAUNCHWAY_DATABASE_URL", "postgress://ada:hunter2@db/launchway"),

@@ -8,7 +8,7 @@ use launchway_infrastructure::{
 };
 
 use crate::{
-    backup::no_data,
+    backup::{fetch_sites, no_data},
     cli::{self, MoveDatabase},
     config::{Config, without_password},
     installation::Checked,
@@ -28,6 +28,7 @@ pub(crate) fn move_to(config: &Config, arguments: &MoveDatabase) -> Result<(), B
     // Concurrent writes of a server would be missing there.
     let _lock = data.lock()?;
     let _checked = Checked::existing(config, &data)?;
+    fetch_sites(config, &data)?;
     let copied = tables::copy(&config.database, &target)?;
     let rows: u64 = copied.iter().map(|(_, digest)| digest.rows).sum();
     for (name, digest) in &copied {

@@ -21,7 +21,7 @@ use launchway_infrastructure::{
     clock::{SystemClock, TimeOrderedIds},
     data_dir::{DataDir, LOCK_TIMEOUT},
     database::{
-        Database, DatabaseOptions, DatabaseUrl, FileLock, FileLockError, Inspection, LockHolder,
+        Database, DatabaseOptions, DatabaseUrl, FileLock, FileLockError, Inspection, LockHolder, LockMode,
         SchemaStatus, ServerLock, ServerLockError, inspect,
     },
     secrets::XChaChaBox,
@@ -71,6 +71,7 @@ impl Installation {
         let checked = match tables {
             Tables::LeaveAsTheyAre => Checked::beside_a_server(config, data)?,
             Tables::MustBeThere => Checked::existing(config, data)?,
+            Tables::BesideReplicas => Checked::locked(config, data, LockMode::Shared, adopt)?,
             Tables::BringUpToDate => Checked::alone(config, data, adopt)?,
         };
         checked.check_key(config)?;
@@ -109,10 +110,15 @@ impl Checked {
     /// Checks for a process with exclusive access to the data directory and the database. A missing SQLite
     /// file is created after the check.
     pub(crate) fn alone(config: &Config, data: &DataDir, adopt: bool) -> Result<Self, Box<dyn Error>> {
+        Self::locked(config, data, LockMode::Exclusive, adopt)
+    }
+
+    /// Checks for a process that holds the lock on the database in `mode`. A SQLite file has one user in any mode.
+    fn locked(config: &Config, data: &DataDir, mode: LockMode, adopt: bool) -> Result<Self, Box<dyn Error>> {
         let path = match &config.database {
             DatabaseUrl::Sqlite(path) => path,
             DatabaseUrl::Postgres(url) => {
-                let lock = ServerLock::acquire(url, &hostname(), SERVER_LOCK_TIMEOUT);
+                let lock = ServerLock::acquire(url, mode, &hostname(), SERVER_LOCK_TIMEOUT);
                 let server_lock = Some(lock.map_err(|error| not_locked(config, error))?);
                 return Ok(Self { server_lock, ..check(config, data, adopt)? });
             }
@@ -162,7 +168,7 @@ pub(crate) fn is_database_in_use(config: &Config) -> Result<bool, Box<dyn Error>
     let path = match &config.database {
         DatabaseUrl::Sqlite(path) => path,
         DatabaseUrl::Postgres(url) => {
-            return match ServerLock::acquire(url, &hostname(), LOCK_TIMEOUT) {
+            return match ServerLock::acquire(url, LockMode::Exclusive, &hostname(), LOCK_TIMEOUT) {
                 Err(ServerLockError::InUse(_)) => Ok(true),
                 outcome => Ok(outcome.map(|_released| false)?),
             };
@@ -282,11 +288,11 @@ fn missing(config: &Config) -> Box<dyn Error> {
     .into()
 }
 
-/// Returns the error for a server that lost the PostgreSQL database to another one.
+/// Returns the error for a server that lost the PostgreSQL database to another process.
 pub(crate) fn taken_over(config: &Config, holder: &LockHolder) -> Box<dyn Error> {
     format!(
-        "another Launchway server ({holder}) has taken the database {} over while this one had lost its connection. One \
-         server at a time uses a database: stop all but one, or give each a database of its own by LAUNCHWAY_DATABASE_URL",
+        "another Launchway process ({holder}) has taken the database {} over while this one had lost its connection: a \
+         command that has to be alone, or a server of an earlier version. Start this one again when it has ended",
         shown_database(&config.database)
     )
     .into()
@@ -300,8 +306,9 @@ fn not_locked(config: &Config, error: ServerLockError) -> Box<dyn Error> {
         _ => String::new(),
     };
     format!(
-        "another Launchway server{id} ({holder}) uses the database {}. Nothing was changed. One server at a time uses a \
-         database: stop all but one, or give each a database of its own by LAUNCHWAY_DATABASE_URL",
+        "another Launchway process{id} ({holder}) uses the database {}. Nothing was changed. A command such as `launchway key \
+         rotate` and a server of an earlier version have to be alone: stop the other one, or give each a database of its own \
+         by LAUNCHWAY_DATABASE_URL",
         shown_database(&config.database)
     )
     .into()

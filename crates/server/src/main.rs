@@ -15,7 +15,9 @@ mod installation;
 mod key;
 mod manual;
 mod proxy;
+mod replicas;
 mod serve;
+mod setup_token;
 mod telemetry;
 mod upgrade;
 

@@ -4,8 +4,13 @@ use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
 use launchway_api::{Api, ApiOptions, Metrics};
-use launchway_application::EngineStatus;
+use launchway_application::{
+    EngineStatus,
+    replicas::{ReplicaEnd, ReplicaMonitor},
+};
+use launchway_domain::ids::{BootId, Ids as _};
 use launchway_infrastructure::{
+    clock::{SharedClock, TimeOrderedIds},
     data_dir::DataDir,
     database::{Database, LockHolder, ServerLock},
 };
@@ -17,16 +22,18 @@ use prometheus_client::{
 use tokio::{
     net::{TcpListener, TcpSocket},
     signal::unix::{SignalKind, signal},
+    sync::watch,
+    task::JoinHandle,
 };
 
 use crate::{
-    assembly::{Assembly, Tables, load_catalog},
+    assembly::{Assembly, Run, Tables, load_catalog},
     background::Background,
     cli,
     config::Config,
     front_proxy::FrontProxy,
     installation::{self, Installation},
-    telemetry,
+    replicas, telemetry,
 };
 
 /// The largest body of a request.
@@ -47,14 +54,18 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let data = DataDir::open(&config.data_dir)?;
     let _lock = data.lock_after_a_kill()?;
     // Before anything else in the data directory, on the engine or in the front proxy is changed.
-    let installation = Installation::open(config, &data, Tables::BringUpToDate, adopt).await?;
+    let installation = Installation::open(config, &data, Tables::BesideReplicas, adopt).await?;
     // An address in use is reported before a front proxy is started, which would keep running.
     let socket = bind(config.bind)?;
+    let (boot, clock) = (BootId::from(TimeOrderedIds.next()), SharedClock::default());
+    let monitor = replicas::register(config, &installation, boot, &clock).await?;
+    let replica = monitor.as_ref().map(ReplicaMonitor::own).unwrap_or_default();
+    let heartbeats = Heartbeats::start(monitor);
     let proxy = FrontProxy::ensure(config, &data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
-    let assembly = Assembly::new(config, &data, installation, front).await?;
+    let assembly = Assembly::new(config, &data, installation, Run { front, replica, clock }).await?;
     load_catalog(&assembly.services).await?;
-    let background = Background::start(config, &data, &assembly, front).await?;
+    let background = Background::start(config, &data, &assembly, boot, front).await?;
     let Assembly { database, services, setup_token, server_lock, .. } = assembly;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
@@ -88,7 +99,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
 
     let addresses = server.addrs();
     let server = server.run();
-    let stop = tokio::spawn(stop_when_told(server.handle(), api, server_lock)?);
+    let stop = tokio::spawn(stop_when_told(server.handle(), api, server_lock, heartbeats.ended())?);
     announce(&addresses, front, setup_token.as_deref())?;
     let watched = proxy.clone().map(|proxy| tokio::spawn(async move { proxy.keep().await }));
     server.await?;
@@ -102,6 +113,10 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
         return Err(installation::taken_over(config, holder));
     }
     background.stop().await;
+    heartbeats.stop().await;
+    if let Some(Signal::ReplicaEnded(end)) = &signal {
+        return Err(replicas::in_words(config, end));
+    }
     match (proxy, &signal) {
         (Some(proxy), Some(Signal::Interrupt)) => proxy.stop().await,
         (Some(proxy), _) => {
@@ -135,16 +150,60 @@ enum Signal {
     Interrupt,
     /// SIGTERM: stops the server only; applications keep running.
     Terminate,
-    /// Another server holds the lock on the database.
+    /// Another process holds the lock on the database.
     DatabaseTaken(LockHolder),
+    /// This server must not be one of the replicas any more.
+    ReplicaEnded(ReplicaEnd),
+}
+
+/// The heartbeats of this server as one of the replicas, if there may be others.
+struct Heartbeats {
+    stop: watch::Sender<bool>,
+    ended: watch::Receiver<Option<ReplicaEnd>>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Heartbeats {
+    fn start(monitor: Option<ReplicaMonitor>) -> Self {
+        let (stop, is_stopped) = watch::channel(false);
+        let (end, ended) = watch::channel(None);
+        let task = monitor.map(|monitor| {
+            tokio::spawn(async move {
+                end.send_replace(monitor.run(is_stopped).await);
+            })
+        });
+        Self { stop, ended, task }
+    }
+
+    /// Returns a future that is ready when this server must not go on.
+    fn ended(&self) -> impl Future<Output = ReplicaEnd> + use<> {
+        let mut ended = self.ended.clone();
+        async move {
+            match ended.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()) {
+                Some(end) => end,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Ends the registration of this server.
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Some(task) = self.task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "heartbeats panicked");
+        }
+    }
 }
 
 /// Waits for SIGTERM or SIGINT; then makes `/ready` fail, finishes running requests, and accepts no new
-/// ones. When another server has the lock on the database, it stops at once.
+/// ones. When another process has the lock on the database, or this server must not go on, it stops at once.
 fn stop_when_told(
     server: ServerHandle,
     api: Data<Api>,
     lock: Option<ServerLock>,
+    replica_ended: impl Future<Output = ReplicaEnd> + 'static,
 ) -> Result<impl Future<Output = Signal>, std::io::Error> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -164,6 +223,11 @@ fn stop_when_told(
                 api.begin_stopping();
                 server.stop(false).await;
                 return Signal::DatabaseTaken(holder);
+            }
+            end = replica_ended => {
+                api.begin_stopping();
+                server.stop(false).await;
+                return Signal::ReplicaEnded(end);
             }
         };
         tracing::info!("server is stopping; running requests finish first");

@@ -2,8 +2,11 @@
 
 use std::error::Error;
 
-use launchway_domain::applications::{ImageRef, Reference, RegistryPolicy};
-use launchway_infrastructure::database::{ImageInUse, SchemaStatus, images_in_use};
+use launchway_domain::{
+    applications::{ImageRef, Reference, RegistryPolicy},
+    replicas::ReleaseVersion,
+};
+use launchway_infrastructure::database::{ImageInUse, SchemaStatus, images_in_use, living_replicas};
 
 use crate::{assembly, cli, config::Config, installation};
 
@@ -18,7 +21,30 @@ pub(crate) fn check(config: &Config) -> Result<(), Box<dyn Error>> {
         ))?,
         SchemaStatus::Ahead(unknown) => return Err(assembly::newer(&unknown)),
     }
+    check_replicas(config)?;
     check_registries(config)
+}
+
+/// Lists the servers that run on the database, and fails if one of them is newer than this binary.
+fn check_replicas(config: &Config) -> Result<(), Box<dyn Error>> {
+    let own: ReleaseVersion = env!("CARGO_PKG_VERSION").parse()?;
+    let replicas = living_replicas(&config.database)?;
+    for replica in &replicas {
+        cli::print(&format!(
+            "the server {} ({}) runs version {}: it keeps working while others are upgraded\n",
+            replica.hostname, replica.address, replica.version
+        ))?;
+    }
+    let newer = replicas.iter().find(|replica| replica.version.parse().is_ok_and(|version| own < version));
+    match newer {
+        Some(newer) => Err(format!(
+            "the server {} runs version {}, which is newer than this binary ({own}): an older one neither migrates the \
+             database back nor changes the catalog; use that version",
+            newer.hostname, newer.version
+        )
+        .into()),
+        None => Ok(()),
+    }
 }
 
 /// Lists the applications whose images this version would reject. Images in Dockerfiles, compose files and

@@ -9,7 +9,7 @@ fn launchway(arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_reported() {
     let output = launchway(&["--version"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("launchway {}\n", env!("CARGO_PKG_VERSION")));
 }

@@ -1,6 +1,11 @@
 //! The machine's clock, ids and randomness.
 
-use chrono::SubsecRound;
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use chrono::{SubsecRound, TimeDelta};
 use launchway_domain::{
     clock::{Clock, Timestamp},
     ids::Ids,
@@ -15,6 +20,29 @@ impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the port that everyone else asks")]
     fn now(&self) -> Timestamp {
         chrono::Utc::now().trunc_subsecs(6)
+    }
+}
+
+/// The difference between two clocks that is not corrected, because it may be the time that a message takes.
+const UNCORRECTED: TimeDelta = TimeDelta::seconds(1);
+
+/// The clock of the database that several servers share, as far as it is known. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct SharedClock(Arc<AtomicI64>);
+
+impl SharedClock {
+    /// Corrects this clock by the clock of the database minus that of the machine.
+    pub fn correct(&self, offset: TimeDelta) {
+        let known = TimeDelta::microseconds(self.0.load(Ordering::Relaxed));
+        if (offset - known).abs() > UNCORRECTED {
+            self.0.store(offset.num_microseconds().unwrap_or_default(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Clock for SharedClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now() + TimeDelta::microseconds(self.0.load(Ordering::Relaxed))
     }
 }
 
@@ -48,8 +76,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_tells_whole_microseconds() {
+    fn the_clock_returns_whole_microseconds() {
         assert_eq!(SystemClock.now().timestamp_subsec_nanos() % 1000, 0);
+    }
+
+    #[test]
+    fn a_shared_clock_follows_only_large_differences() {
+        let clock = SharedClock::default();
+        clock.correct(TimeDelta::milliseconds(900));
+        assert!(clock.now() - SystemClock.now() < TimeDelta::milliseconds(100));
+        clock.clone().correct(TimeDelta::seconds(-30));
+        let ahead = SystemClock.now() - clock.now();
+        assert!(ahead > TimeDelta::milliseconds(29_900) && ahead <= TimeDelta::seconds(30), "{ahead}");
+        clock.correct(TimeDelta::milliseconds(-29_500));
+        assert!(SystemClock.now() - clock.now() > TimeDelta::milliseconds(29_900));
+        clock.correct(TimeDelta::zero());
+        assert!(clock.now() - SystemClock.now() < TimeDelta::milliseconds(100));
     }
 
     #[test]

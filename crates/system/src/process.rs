@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_is_not_there_is_told_by_name() {
+    async fn a_missing_program_is_reported_by_name() {
         let error = Invocation::new("no-such-program", LIMIT).run().await.unwrap_err();
         assert_eq!(error.to_string(), "`no-such-program` is not installed");
     }

@@ -60,8 +60,8 @@ pub fn http_app(text: &str) -> String {
 /// If it fails.
 pub fn docker(arguments: &[&str]) -> String {
     let output = try_docker(arguments);
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "docker {arguments:?}: {complaint}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "docker {arguments:?}: {stderr}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
@@ -170,6 +170,6 @@ fn import(root: &Path) {
         .output()
         .unwrap();
     assert!(tar.wait().unwrap().success());
-    let complaint = String::from_utf8_lossy(&imported.stderr);
-    assert!(imported.status.success(), "no base image: is the Docker engine running? {complaint}");
+    let stderr = String::from_utf8_lossy(&imported.stderr);
+    assert!(imported.status.success(), "no base image: is the Docker engine running? {stderr}");
 }

@@ -1,6 +1,6 @@
 //! Shared test support: builders, a fixed clock, counting ids, a real PostgreSQL, the Docker engine
-//! of this machine, receivers of notifications, repositories, an authenticator, and the running
-//! binary.
+//! of this machine, stored compositions, receivers of notifications, repositories, an authenticator, and
+//! the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement yields the same ones.
 //! Only `[dev-dependencies]` and the fault campaigns may depend on this crate.
@@ -14,16 +14,15 @@
 pub mod authenticator;
 pub mod builders;
 pub mod client;
-pub mod clock;
+pub mod compositions;
 pub mod docker;
-pub mod entropy;
 pub mod external;
 pub mod hostile;
-pub mod ids;
 pub mod people;
 pub mod postgres;
 pub mod repository;
+pub mod secrets;
 pub mod server;
 pub mod wait;
 
-pub use self::{clock::FixedClock, entropy::CountingEntropy, ids::CountingIds};
+pub use launchway_domain::fixtures::{CountingEntropy, CountingIds, FixedClock, clock, entropy, ids};

@@ -12,7 +12,7 @@ use std::{
 
 use tempfile::TempDir;
 
-pub use self::{database::Neighbour, front::WITH_A_FRONT};
+pub use self::{database::OtherTenant, front::WITH_A_FRONT};
 use crate::{
     client::{Client, Connection},
     postgres::FreshDatabase,
@@ -47,6 +47,17 @@ impl TestServer {
     /// Starts a server on a database of the real PostgreSQL server, with `settings`.
     pub fn configured_on_postgres(settings: &[(&str, &str)]) -> Self {
         Self::with_settings(Some(FreshDatabase::create()), settings)
+    }
+
+    /// Starts another server on its PostgreSQL database and with its key, but with a data directory of its own. `settings`
+    /// come after those of the first.
+    pub fn replica(&self, settings: &[(&str, &str)]) -> Self {
+        let key = self.data.path().join("secret.key").display().to_string();
+        let mut all: Vec<(&str, &str)> =
+            self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        all.push(("LAUNCHWAY_SECRET_KEY_FILE", &key));
+        all.extend(settings);
+        Self::with_settings(None, &all)
     }
 
     fn with_settings(database: Option<FreshDatabase>, settings: &[(&str, &str)]) -> Self {

@@ -33,7 +33,7 @@ fn verify(folder: &Path, more: &[&str]) -> Output {
 }
 
 #[test]
-fn a_loss_is_told_as_a_figure_and_as_a_failure() {
+fn a_loss_is_reported_as_a_figure_and_as_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("launchway.db").display().to_string();
     SqliteConnection::establish(&file).unwrap().batch_execute(TABLES).unwrap();

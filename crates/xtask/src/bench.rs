@@ -16,6 +16,7 @@ mod push_to_live;
 mod reads;
 mod reasons;
 mod reconciler;
+mod replicas;
 mod report;
 mod repository;
 mod sample;
@@ -101,6 +102,7 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
         Section::FrontProxy => front_proxy::measure(report, folder, effort),
         Section::Definitions => definitions::measure(report, effort),
         Section::Reconciler => reconciler::measure(report, folder, effort),
+        Section::Replicas => replicas::measure(report, folder, effort),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The campaigns of `crates/chaos`, in the order of the report.
-pub(crate) const CAMPAIGNS: [&str; 16] = [
+pub(crate) const CAMPAIGNS: [&str; 17] = [
     "kills-sqlite",
     "kills-postgres",
     "crash-points",
@@ -25,6 +25,7 @@ pub(crate) const CAMPAIGNS: [&str; 16] = [
     "engine",
     "hung-engine",
     "restarts",
+    "replicas",
     "tenants",
     "slow-clients",
     "guesses",

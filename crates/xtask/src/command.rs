@@ -112,6 +112,7 @@ pub(crate) enum Section {
     FrontProxy,
     Definitions,
     Reconciler,
+    Replicas,
 }
 
 #[cfg(test)]
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzzing_takes_a_minute_for_each_target_unless_told_otherwise() {
+    fn fuzzing_takes_a_minute_for_each_target_by_default() {
         let fuzz = |seconds, targets: &[&str]| {
             let targets = targets.iter().map(|target| (*target).to_owned()).collect();
             Ok(Command::Fuzz(FuzzOptions { seconds, targets }))

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_are_the_end_of_the_log() {
+    fn the_tail_is_the_end_of_the_log() {
         let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
         assert_eq!(tail_logs(scratch.path()), "");
         let lines: Vec<_> = (1..=20).map(|number| number.to_string()).collect();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     repository::{Repository, running, web_server},
-    stage::{Stage, page_of, text, wish},
+    stage::{Stage, page_of, spec, text},
 };
 
 const OLD: &str = "the old page";
@@ -25,7 +25,7 @@ impl Live {
         let stage = Stage::on_sqlite(settings);
         let repository = stage.repository("shop");
         repository.commit_page(OLD);
-        let (id, deployment) = stage.create_live(&wish("shop", &repository));
+        let (id, deployment) = stage.create_live(&spec("shop", &repository));
         Self { stage, repository, id, deployment }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     repository::{Repository, running, web_server},
-    stage::{DEPLOY, Stage, page_of, text, wish},
+    stage::{DEPLOY, Stage, page_of, spec, text},
 };
 
 const OLD: &str = "the old page";
@@ -15,7 +15,7 @@ super::on_both_stages!(the_newest_that_waits_takes_the_place_of_the_one_before);
 fn live(stage: &Stage) -> (Repository, String, Value) {
     let repository = stage.repository("shop");
     repository.commit_page(OLD);
-    let (id, deployment) = stage.create_live(&wish("shop", &repository));
+    let (id, deployment) = stage.create_live(&spec("shop", &repository));
     (repository, id, deployment)
 }
 

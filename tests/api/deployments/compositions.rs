@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     repository::Repository,
-    stage::{DEPLOY, Stage, address_of, page_at, page_of, text, wish},
+    stage::{DEPLOY, Stage, address_of, page_at, page_of, spec, text},
     trap::{Moment, Trap},
 };
 use crate::wait::until;
@@ -47,16 +47,16 @@ const PROXY: &str = "wget -q -O /www/index.html http://db:9000/index.html; exec 
 fn shop(stage: &Stage, file: &str) -> (Repository, Value) {
     let repository = stage.repository("shop");
     repository.write("Dockerfile", web(PROXY)).write("compose.yaml", file).commit();
-    let mut wish = wish("shop", &repository);
-    wish["build_pack"] = json!("dockerCompose");
-    (repository, wish)
+    let mut spec = spec("shop", &repository);
+    spec["build_pack"] = json!("dockerCompose");
+    (repository, spec)
 }
 
 super::on_both_stages!(services_are_deployed_beside_each_other_and_go_together);
 
 fn services_are_deployed_beside_each_other_and_go_together(stage: Stage) {
-    let (repository, wish) = shop(&stage, &services("the first", ""));
-    let (id, first) = stage.create_live(&wish);
+    let (repository, spec) = shop(&stage, &services("the first", ""));
+    let (id, first) = stage.create_live(&spec);
     assert_eq!(page_of(&first), "the first");
     assert_eq!(stage.application(&id)["build_pack"], "docker-compose");
     let story = stage.story_of(&text(&first["id"]));
@@ -88,8 +88,8 @@ fn services_are_deployed_beside_each_other_and_go_together(stage: Stage) {
 #[test]
 fn a_volume_persists_and_a_failed_recreate_is_rolled_back() {
     let stage = Stage::on_sqlite(&[("LAUNCHWAY_HEALTH_TIMEOUT", "5s")]);
-    let (repository, wish) = shop(&stage, &services_with_a_volume("kept"));
-    let (id, first) = stage.create_live(&wish);
+    let (repository, spec) = shop(&stage, &services_with_a_volume("kept"));
+    let (id, first) = stage.create_live(&spec);
     assert_eq!(page_of(&first), "kept");
 
     repository.write("compose.yaml", services_with_a_volume("never seen")).commit();
@@ -126,8 +126,8 @@ fn a_volume_persists_and_a_failed_recreate_is_rolled_back() {
 fn a_server_killed_during_a_recreate_continues_without_loss() {
     let trap = Trap::new();
     let mut stage = Stage::on_sqlite(&[("PATH", &trap.path())]);
-    let (_repository, wish) = shop(&stage, &services_with_a_volume("kept"));
-    let (id, first) = stage.create_live(&wish);
+    let (_repository, spec) = shop(&stage, &services_with_a_volume("kept"));
+    let (id, first) = stage.create_live(&spec);
     trap.set(stage.server.process_id(), Moment::After, "docker", "stop *");
     let body = json!({ "id": id }).to_string();
     let second = stage.admin.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body)).unwrap();
@@ -155,13 +155,13 @@ fn invalid_compose_files_fail_and_start_nothing() {
     let two = format!(
         "services:\n  one: {{image: {base}, expose: [8080]}}\n  two: {{image: {base}, ports: ['80:8080']}}\n"
     );
-    let (repository, wish) = shop(&stage, &two);
-    let (application, first) = stage.create(&wish);
+    let (repository, spec) = shop(&stage, &two);
+    let (application, first) = stage.create(&spec);
     let story = stage.failed(&first);
-    let told = "the compose file `compose.yaml`: the services `one`, `two` all expose or publish the port 8080: only one can get the traffic";
-    assert!(story.contains(told), "{story}");
+    let expected = "the compose file `compose.yaml`: the services `one`, `two` all expose or publish the port 8080: only one can get the traffic";
+    assert!(story.contains(expected), "{story}");
 
-    for (line, told) in [
+    for (line, expected) in [
         ("privileged: true", "the service `one` may not have `privileged`"),
         (
             "volumes: ['/:/host']",
@@ -173,7 +173,7 @@ fn invalid_compose_files_fail_and_start_nothing() {
         let file = format!("services:\n  one:\n    image: {base}\n    expose: [8080]\n    {line}\n");
         repository.write("compose.yaml", file).commit();
         let story = stage.failed(&stage.redeploy(&text(&application["id"])));
-        assert!(story.contains(told) && !story.contains("root:"), "{line}: {story}");
+        assert!(story.contains(expected) && !story.contains("root:"), "{line}: {story}");
     }
     stage.has_containers(0);
     assert!(stage.engine.images().is_empty() && stage.engine.networks().is_empty());
@@ -182,12 +182,12 @@ fn invalid_compose_files_fail_and_start_nothing() {
 #[test]
 fn services_follow_their_application_and_commands_reach_them() {
     let stage = Stage::on_sqlite(&[]);
-    let (_repository, mut wish) = shop(&stage, &services("reached", ""));
+    let (_repository, mut spec) = shop(&stage, &services("reached", ""));
     // The other service was started, and may not listen yet.
     let reach = "until wget -q -O - http://db:9000/index.html; do sleep 0.2; done; echo before $SAID";
-    wish["pre_run_command"] = json!(reach);
-    wish["environment_variables"] = json!({"SAID": "it-is-said"});
-    let (id, first) = stage.create_live(&wish);
+    spec["pre_run_command"] = json!(reach);
+    spec["environment_variables"] = json!({"SAID": "it-is-said"});
+    let (id, first) = stage.create_live(&spec);
     let story = stage.story_of(&text(&first["id"]));
     assert!(story.contains("info: reached\n") && story.contains("info: before [secret]\n"), "{story}");
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use launchway_testkit::{docker::docker, server::WITH_A_FRONT};
 use serde_json::Value;
 
-use super::stage::{DEPLOY, Stage, text, wish};
+use super::stage::{DEPLOY, Stage, spec, text};
 use crate::wait::until_within;
 
 /// The limit of a recovery on a busy machine.
@@ -36,13 +36,13 @@ impl Live {
     fn serving_on(stage: Stage, page: &str) -> Self {
         let repository = stage.repository("web");
         repository.commit_page(page);
-        let wish = wish("web", &repository);
-        Self::deploy(stage, &wish)
+        let spec = spec("web", &repository);
+        Self::deploy(stage, &spec)
     }
 
     /// Deploys an application with the name `web` on `stage`.
-    fn deploy(stage: Stage, wish: &Value) -> Self {
-        let (id, deployment) = stage.create_live(wish);
+    fn deploy(stage: Stage, spec: &Value) -> Self {
+        let (id, deployment) = stage.create_live(spec);
         let live = Self {
             stage,
             id,

@@ -18,7 +18,7 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use super::stage::{Stage, text, wish};
+use super::stage::{Stage, spec, text};
 
 /// The content that must never be seen.
 const CANARY: &str = "CANARY-41c9d2";
@@ -45,7 +45,7 @@ fn build_unchecked(dockerfile: &str) -> String {
 fn refused(stage: &Stage, name: &str, dockerfile: &str) -> String {
     let repository = stage.repository(name);
     repository.write("Dockerfile", dockerfile).commit();
-    let (_, deployment) = stage.create(&wish(name, &repository));
+    let (_, deployment) = stage.create(&spec(name, &repository));
     let log = stage.failed(&deployment);
     assert!(!log.contains(CANARY), "{log}");
     log
@@ -65,12 +65,12 @@ fn with_attacker(settings: &[(&str, &str)]) -> (Stage, String) {
         ),
     );
     theirs.commit();
-    let mut wish = wish("theirs", &theirs);
-    wish["health_check_path"] = json!("/secret.txt");
-    let (_, live) = stage.create_live(&wish);
+    let mut spec = spec("theirs", &theirs);
+    spec["health_check_path"] = json!("/secret.txt");
+    let (_, live) = stage.create_live(&spec);
     let image = text(&live["container_image"]);
     let id = docker(&["image", "inspect", "--format", "{{.Id}}", &image]).replace("sha256:", "");
-    stage.admin = stage.server.log_in(stage.server.neighbour("member").email, ADMIN_PASSWORD);
+    stage.admin = stage.server.log_in(stage.server.other_tenant("member").email, ADMIN_PASSWORD);
     (stage, id)
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     repository::web_server,
-    stage::{DEPLOY, Stage, page_of, text, wish},
+    stage::{DEPLOY, Stage, page_of, spec, text},
 };
 use crate::{front::site, wait::until};
 
@@ -25,7 +25,7 @@ fn images_beyond_the_quota_are_refused_and_what_exists_stays() {
     let mut stage = Stage::on_sqlite(&[(SETTING, "6m")]);
     let repository = stage.repository("web");
     repository.commit_page("small");
-    let (application, first) = stage.create_live(&wish("web", &repository));
+    let (application, first) = stage.create_live(&spec("web", &repository));
     let of_first = used(&stage);
     let id = stage.engine.images();
     let size = launchway_testkit::docker::docker(&["image", "inspect", "--format", "{{.Size}}", &id[0]]);
@@ -53,7 +53,7 @@ fn images_beyond_the_quota_are_refused_and_what_exists_stays() {
     let redeployed = stage.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": application}));
     let message = redeployed.failure(409, "conflict");
     assert!(message.starts_with(sentence) && message.contains("of 1.0 MiB are in use"), "{message}");
-    stage.admin.post(DEPLOY, &wish("another", &repository)).failure(409, "conflict");
+    stage.admin.post(DEPLOY, &spec("another", &repository)).failure(409, "conflict");
     let pages = stage.repository("site");
     pages.write("index.html", "a site").commit();
     stage.create_live(&site("site", &pages));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     repository::{Repository, web_server, web_server_by},
-    stage::{DEPLOY, Stage, page_of, text, wish},
+    stage::{DEPLOY, Stage, page_of, spec, text},
     trap::{Moment, Trap},
 };
 use crate::wait::until;
@@ -84,11 +84,11 @@ fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
     let mut stage = start(&[("PATH", &trap.path())]);
     let repository = stage.repository("shop");
     repository.commit_page(OLD);
-    let mut wish = wish("shop", &repository);
+    let mut spec = spec("shop", &repository);
     if point.pattern == POST_RUN {
-        wish["post_run_command"] = json!("echo tidying; sleep 1");
+        spec["post_run_command"] = json!("echo tidying; sleep 1");
     }
-    let (id, first) = stage.create_live(&wish);
+    let (id, first) = stage.create_live(&spec);
     // Behind the end of its deployment, and not the call that is waited for.
     is_kept(&text(&first["container_id"]));
     let ledger = kill(&mut stage, &trap, &repository, &id, point);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, Stage, address_of, page_at, page_of, text, wish};
+use super::stage::{DEPLOY, Stage, address_of, page_at, page_of, spec, text};
 use crate::wait::until;
 
 super::on_both_stages!(
@@ -13,7 +13,7 @@ super::on_both_stages!(
 fn live(stage: &Stage, name: &str) -> (String, Value) {
     let repository = stage.repository(name);
     repository.commit_page("a page");
-    stage.create_live(&wish(name, &repository))
+    stage.create_live(&spec(name, &repository))
 }
 
 #[track_caller]
@@ -81,7 +81,7 @@ fn a_deleted_application_leaves_nothing_but_its_name_free(stage: Stage) {
     let (id, deployment) = live(&stage, "shop");
     let site = stage.repository("site");
     site.write("index.html", "a site").commit();
-    let mut of_site = wish("site", &site);
+    let mut of_site = spec("site", &site);
     of_site["build_pack"] = json!("static");
     of_site["health_check_path"] = json!("");
     let (site_id, _) = stage.create_live(&of_site);
@@ -108,6 +108,6 @@ fn a_deleted_application_leaves_nothing_but_its_name_free(stage: Stage) {
 
     let repository = stage.repository("again");
     repository.commit_page("a new page");
-    let (_, again) = stage.create_live(&wish("shop", &repository));
+    let (_, again) = stage.create_live(&spec("shop", &repository));
     assert_eq!(page_of(&again), "a new page");
 }

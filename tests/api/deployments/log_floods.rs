@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     repository::web_server_by,
-    stage::{DEPLOY, Stage, text, wish},
+    stage::{DEPLOY, Stage, spec, text},
 };
 use crate::wait::until_within;
 
@@ -32,7 +32,7 @@ fn flood(stage: Stage) {
         "(n=0; while [ $n -lt 60000 ]; do echo $n {line}; n=$((n+1)); done) & exec httpd -f -p 8080 -h /www"
     );
     repository.write("index.html", "a page").write("Dockerfile", web_server_by("", &program)).commit();
-    let (id, _) = stage.create_live(&wish("flood", &repository));
+    let (id, _) = stage.create_live(&spec("flood", &repository));
     let ask = |query: &str| stage.admin.get(&format!("{DEPLOY}/logs/{id}?embed=none&{query}")).success();
     let found = |words: &str| -> Vec<Value> {
         let page = ask(&format!("level=warn&page_size=100&search_term={words}"));

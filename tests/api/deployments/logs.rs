@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::{
     repository::{running, web_server_by},
-    stage::{DEPLOY, Stage, text, wish},
+    stage::{DEPLOY, Stage, spec, text},
 };
 use crate::wait::until;
 
-super::on_both_stages!(a_log_can_be_paged_and_filtered, a_log_is_told_as_it_is_written);
+super::on_both_stages!(a_log_can_be_paged_and_filtered, a_log_is_followed_as_it_is_written);
 
 /// A Dockerfile that prints for a while and then fails.
 fn talkative(lines: u32, pause: &str) -> String {
@@ -20,7 +20,7 @@ fn talkative(lines: u32, pause: &str) -> String {
 fn a_log_can_be_paged_and_filtered(stage: Stage) {
     let repository = stage.repository("shop");
     repository.write("Dockerfile", talkative(40, "0")).commit();
-    let (application, first) = stage.create(&wish("shop", &repository));
+    let (application, first) = stage.create(&spec("shop", &repository));
     let id = text(&application["id"]);
     stage.failed(&first);
     let second = stage.redeploy(&id);
@@ -78,26 +78,26 @@ fn a_log_can_be_paged_and_filtered(stage: Stage) {
     }
 }
 
-fn a_log_is_told_as_it_is_written(stage: Stage) {
+fn a_log_is_followed_as_it_is_written(stage: Stage) {
     let repository = stage.repository("shop");
     repository.write("Dockerfile", talkative(30, "0.1")).commit();
-    let (_, deployment) = stage.create(&wish("shop", &repository));
+    let (_, deployment) = stage.create(&spec("shop", &repository));
     let path = format!("{DEPLOY}/deployments/{deployment}/logs/stream");
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut reported: Vec<(String, String)> = Vec::new();
     let mut has_ended = false;
     // Each client disconnects after a while, and the next one continues there.
     for timeout in [3, 9, 1, 14, usize::MAX] {
-        let client = match told.last() {
+        let client = match reported.last() {
             Some((id, _)) => stage.admin.with_header("last-event-id", id),
             None => stage.admin.clone(),
         };
-        has_ended = listen(&client, &path, timeout, &mut told);
+        has_ended = listen(&client, &path, timeout, &mut reported);
     }
     assert!(has_ended, "the log of a failed deployment has an end");
     let kept: Vec<(String, String)> =
         stage.lines_of(&deployment).iter().map(|line| (text(&line["id"]), text(&line["log"]))).collect();
-    assert_eq!(told, kept);
-    assert!(told.len() > 35);
+    assert_eq!(reported, kept);
+    assert!(reported.len() > 35);
 
     // A late client gets the same lines, and the end at once.
     let late = stage.admin.get(&path);
@@ -109,7 +109,7 @@ fn a_log_is_told_as_it_is_written(stage: Stage) {
 }
 
 /// Reads `timeout` lines from a stream; returns whether its end was sent.
-fn listen(client: &Client, path: &str, timeout: usize, told: &mut Vec<(String, String)>) -> bool {
+fn listen(client: &Client, path: &str, timeout: usize, reported: &mut Vec<(String, String)>) -> bool {
     let (mut id, mut taken) = (String::new(), 0);
     for line in client.lines(path) {
         if line == "event: end" {
@@ -119,7 +119,7 @@ fn listen(client: &Client, path: &str, timeout: usize, told: &mut Vec<(String, S
         } else if let Some(data) = line.strip_prefix("data: ") {
             let data: Value = serde_json::from_str(data).unwrap();
             assert_eq!(data["id"], id);
-            told.push((id.clone(), text(&data["log"])));
+            reported.push((id.clone(), text(&data["log"])));
             taken += 1;
             if taken == timeout {
                 break;
@@ -137,19 +137,19 @@ fn what_a_container_printed_is_kept_after_it_was_replaced() {
     stage.deployed(&stage.redeploy(&id));
     stage.has_containers(1);
     let story = stage.story_of(&first);
-    for line in ["runtime: hello", "runtime: complaint"] {
+    for line in ["runtime: hello", "runtime: warning"] {
         assert_eq!(story.matches(line).count(), 1, "{story}");
     }
 }
 
 #[test]
-fn the_last_words_of_a_container_are_kept() {
+fn the_last_lines_of_a_container_are_kept() {
     let stage = Stage::on_sqlite(&[]);
     let (id, first) = printing(&stage);
     stage.repository("shop").commit_page("the next page");
     stage.deployed(&stage.redeploy(&id));
     stage.has_containers(1);
-    until("its last words", || stage.story_of(&first).contains("runtime: goodbye").then_some(()));
+    until("its last line", || stage.story_of(&first).contains("runtime: goodbye").then_some(()));
 }
 
 /// Creates an application whose container prints when it starts and when it stops, and waits until the
@@ -158,15 +158,13 @@ fn printing(stage: &Stage) -> (String, String) {
     let repository = stage.repository("shop");
     let printing = web_server_by(
         "",
-        "trap 'echo goodbye; exit 0' TERM; echo hello; echo complaint >&2; httpd -f -p 8080 -h /www & wait",
+        "trap 'echo goodbye; exit 0' TERM; echo hello; echo warning >&2; httpd -f -p 8080 -h /www & wait",
     )
     .replace("STOPSIGNAL SIGKILL\n", "");
     repository.write("Dockerfile", printing).write("index.html", "a page").commit();
-    let (id, first) = stage.create_live(&wish("shop", &repository));
+    let (id, first) = stage.create_live(&spec("shop", &repository));
     let first = text(&first["id"]);
-    until("what the container prints", || {
-        stage.story_of(&first).contains("runtime: complaint").then_some(())
-    });
+    until("what the container prints", || stage.story_of(&first).contains("runtime: warning").then_some(()));
     (id, first)
 }
 
@@ -176,7 +174,7 @@ fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
     let repository = stage.repository("shop");
     let dying = web_server_by("", "httpd -p 8080 -h /www; echo alive; sleep 2; exit 1");
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
-    let (id, deployment) = stage.create_live(&wish("shop", &repository));
+    let (id, deployment) = stage.create_live(&spec("shop", &repository));
     crate::wait::until_within(std::time::Duration::from_secs(60), "the failure", || {
         (stage.application(&id)["status"]["status"] == "failed").then_some(())
     });

@@ -17,7 +17,7 @@ crate::on_both_databases!(
     a_viewer_sees_no_variables,
 );
 
-fn wish() -> Value {
+fn spec() -> Value {
     json!({
         "name": "shop", "repository": "registry.example/shop", "port": 8080, "environment": "production",
         "build_pack": "image", "environment_variables": {"A": "b"}, "build_variables": {"C": "d"},
@@ -26,9 +26,9 @@ fn wish() -> Value {
 
 fn what_is_anothers_and_what_does_not_exist_are_refused_alike(server: TestServer) {
     let admin = server.admin();
-    let application = admin.post(DEPLOY, &wish()).success();
+    let application = admin.post(DEPLOY, &spec()).success();
     let (id, deployment) = (text(&application["id"]), text(&application["deployments"][0]["id"]));
-    let grace = server.log_in(server.neighbour("admin").email, ADMIN_PASSWORD);
+    let grace = server.log_in(server.other_tenant("admin").email, ADMIN_PASSWORD);
     for (method, path, body) in [
         ("GET", "/api/v1/deploy/application?id={application}", ""),
         ("PUT", "/api/v1/deploy/application?id={application}", r#"{"port": 80}"#),
@@ -66,7 +66,7 @@ fn what_is_anothers_and_what_does_not_exist_are_refused_alike(server: TestServer
     let theirs = grace.get("/api/v1/deploy/applications").success();
     assert_eq!(theirs["applications"], json!([]));
     // A name is taken in its own organization only.
-    grace.post(DEPLOY, &wish()).success();
+    grace.post(DEPLOY, &spec()).success();
     assert_eq!(admin.get(&format!("{DEPLOY}?id={id}")).success()["port"], 8080);
 }
 
@@ -78,19 +78,19 @@ fn an_organization_has_one_deploy_key_until_it_is_replaced(server: TestServer) {
     assert!(first.starts_with("ssh-ed25519 AAAA"), "{first}");
     assert_eq!(admin.get(KEY).text, answer.text);
 
-    let grace = server.log_in(server.neighbour("member").email, ADMIN_PASSWORD);
+    let grace = server.log_in(server.other_tenant("member").email, ADMIN_PASSWORD);
     assert_ne!(text(&grace.get(KEY).success()["public_key"]), first);
     grace.post(KEY, &json!({})).failure(403, "forbidden");
 
     let second = text(&admin.post(KEY, &json!({})).success()["public_key"]);
     assert_ne!(second, first);
     assert_eq!(admin.get(KEY).success()["public_key"], second);
-    let told = admin.get("/api/v1/audit/logs").success();
-    let told: Vec<_> =
-        told["activities"].as_array().unwrap().iter().map(|one| text(&one["message"])).collect();
+    let entries = admin.get("/api/v1/audit/logs").success();
+    let entries: Vec<_> =
+        entries["activities"].as_array().unwrap().iter().map(|one| text(&one["message"])).collect();
     assert!(
-        told[0].contains("replaced the deploy key") && told[1].contains("created the deploy key"),
-        "{told:?}"
+        entries[0].contains("replaced the deploy key") && entries[1].contains("created the deploy key"),
+        "{entries:?}"
     );
     for secret in ["PRIVATE KEY", "b3BlbnNzaC1rZXk"] {
         assert!(!server.log().contains(secret));
@@ -99,7 +99,7 @@ fn an_organization_has_one_deploy_key_until_it_is_replaced(server: TestServer) {
 
 fn a_viewer_sees_no_variables(server: TestServer) {
     let admin = server.admin();
-    let id = text(&admin.post(DEPLOY, &wish()).success()["id"]);
+    let id = text(&admin.post(DEPLOY, &spec()).success()["id"]);
     let viewer = join(&server, &admin, "viewer@example.com", "viewer").log_in();
     let member = join(&server, &admin, "member@example.com", "member").log_in();
     for (client, environment, build) in [(viewer, "{}", "{}"), (member, r#"{"A":"b"}"#, r#"{"C":"d"}"#)] {

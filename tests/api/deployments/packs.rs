@@ -6,7 +6,7 @@ use std::{env, fs};
 use launchway_testkit::docker::{FakeProgram, base_image, docker};
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, Stage, page_of, text, wish};
+use super::stage::{DEPLOY, Stage, page_of, spec, text};
 
 /// The name of an image; the image is removed when dropped.
 struct Prebuilt(String);
@@ -43,11 +43,11 @@ impl Drop for Prebuilt {
 fn an_image_is_deployed_as_it_is_and_can_be_gone_back_to() {
     let stage = Stage::on_sqlite(&[]);
     let image = Prebuilt::new("a ready page");
-    let wish = json!({
+    let spec = json!({
         "name": "ready", "repository": image.0, "port": 8080, "environment": "production",
         "build_pack": "image", "health_check_path": "/",
     });
-    let (id, first) = stage.create_live(&wish);
+    let (id, first) = stage.create_live(&spec);
     assert_eq!(page_of(&first), "a ready page");
     assert_eq!(first["commit_hash"], "");
     assert_eq!(stage.application(&id)["repository"], image.0);
@@ -65,11 +65,11 @@ fn publishes_files_without_a_container_and_rolls_back() {
     let stage = Stage::on_sqlite(&[]);
     let site = stage.repository("site");
     site.write("public/index.html", "the first site").write("secret.txt", "not public").commit();
-    let mut wish = wish("site", &site);
-    wish["build_pack"] = json!("static");
-    wish["base_path"] = json!("public");
-    wish["health_check_path"] = json!("");
-    let (id, first) = stage.create_live(&wish);
+    let mut spec = spec("site", &site);
+    spec["build_pack"] = json!("static");
+    spec["base_path"] = json!("public");
+    spec["health_check_path"] = json!("");
+    let (id, first) = stage.create_live(&spec);
     for field in ["container_id", "container_image", "container_name", "container_status"] {
         assert_eq!(first[field], "", "{field}");
     }
@@ -135,11 +135,11 @@ fn source_without_a_dockerfile_is_planned_built_and_answers() {
     let stage = Stage::on_sqlite(&[("PATH", &path)]);
     let source = stage.repository("source");
     source.write("web/name.txt", "world").commit();
-    let mut wish = wish("source", &source);
-    wish["build_pack"] = json!("nixpacks");
-    wish["base_path"] = json!("web");
-    wish["build_variables"] = json!({"GREETING": "hello-to-the"});
-    let (id, first) = stage.create_live(&wish);
+    let mut spec = spec("source", &source);
+    spec["build_pack"] = json!("nixpacks");
+    spec["base_path"] = json!("web");
+    spec["build_variables"] = json!({"GREETING": "hello-to-the"});
+    let (id, first) = stage.create_live(&spec);
     assert_eq!(page_of(&first), "hello-to-the world, CI=true, Dockerfile");
     assert_eq!(stage.application(&id)["build_pack"], "nixpacks");
     let story = stage.story_of(&text(&first["id"]));
@@ -157,9 +157,9 @@ fn without_nixpacks_the_deployment_fails_and_says_how_to_get_it() {
     let stage = Stage::on_sqlite(&[("PATH", &path)]);
     let source = stage.repository("source");
     source.write("package.json", "{}").commit();
-    let mut wish = wish("source", &source);
-    wish["build_pack"] = json!("nixpacks");
-    let (_, deployment) = stage.create(&wish);
+    let mut spec = spec("source", &source);
+    spec["build_pack"] = json!("nixpacks");
+    let (_, deployment) = stage.create(&spec);
     let story = stage.failed(&deployment);
     assert!(story.contains("install it by `cargo install nixpacks`"), "{story}");
 }

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     repository::web_server,
-    stage::{Stage, address_of, page_at, text, wish},
+    stage::{Stage, address_of, page_at, spec, text},
 };
 
 #[test]
@@ -19,7 +19,7 @@ fn a_fork_bomb_in_a_build_fails_that_deployment_only() {
     let stage = Stage::on_sqlite(&[("LAUNCHWAY_BUILDER", "legacy"), ("LAUNCHWAY_BUILD_PIDS", "300")]);
     let other = stage.repository("other");
     other.commit_page("the other page");
-    let (_, deployment) = stage.create_live(&wish("other", &other));
+    let (_, deployment) = stage.create_live(&spec("other", &other));
     let address = address_of(&text(&deployment["container_id"]));
 
     let ended = Arc::new(AtomicBool::new(false));
@@ -37,7 +37,7 @@ fn a_fork_bomb_in_a_build_fails_that_deployment_only() {
     let bomb = stage.repository("bomb");
     let step = "RUN i=0; while [ $i -lt 3000 ]; do sleep 30 & i=$((i+1)); echo st''arted $i; done; wait";
     bomb.write("index.html", "a page").write("Dockerfile", web_server(step)).commit();
-    let (_, deployment) = stage.create(&wish("bomb", &bomb));
+    let (_, deployment) = stage.create(&spec("bomb", &bomb));
     let story = stage.failed(&deployment);
     ended.store(true, Ordering::Relaxed);
     let pages = visitor.join().unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::stage::{DEPLOY, Stage, wish};
+use super::stage::{DEPLOY, Stage, spec};
 use crate::{front::site, wait::until_within};
 
 /// A short grace period of orphans.
@@ -17,7 +17,7 @@ fn keeps_the_newest_images_and_the_live_one_for_rollbacks() {
     let mut stage = Stage::on_sqlite(&[("LAUNCHWAY_KEEP_IMAGES", "2"), GRACE]);
     let repository = stage.repository("web");
     repository.commit_page("version 1");
-    let (application, first) = stage.create_live(&wish("web", &repository));
+    let (application, first) = stage.create_live(&spec("web", &repository));
     let mut deployments = vec![first["id"].as_str().unwrap().to_owned()];
     for number in 2..=4 {
         repository.commit_page(&format!("version {number}"));

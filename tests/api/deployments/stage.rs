@@ -71,15 +71,15 @@ impl Stage {
     }
 
     /// Creates an application, and returns it with its first deployment's id.
-    pub(crate) fn create(&self, wish: &Value) -> (Value, String) {
-        let application = self.admin.post(DEPLOY, wish).success();
+    pub(crate) fn create(&self, spec: &Value) -> (Value, String) {
+        let application = self.admin.post(DEPLOY, spec).success();
         let deployment = text(&application["deployments"][0]["id"]);
         (application, deployment)
     }
 
     /// Creates an application whose first deployment must succeed, and returns its id and that deployment.
-    pub(crate) fn create_live(&self, wish: &Value) -> (String, Value) {
-        let (application, deployment) = self.create(wish);
+    pub(crate) fn create_live(&self, spec: &Value) -> (String, Value) {
+        let (application, deployment) = self.create(spec);
         (text(&application["id"]), self.deployed(&deployment))
     }
 
@@ -199,7 +199,7 @@ pub(crate) fn address_of(container: &str) -> String {
 }
 
 /// The body of a request that deploys a repository's `main` by its Dockerfile.
-pub(crate) fn wish(name: &str, repository: &Repository) -> Value {
+pub(crate) fn spec(name: &str, repository: &Repository) -> Value {
     json!({
         "name": name, "repository": repository.path(), "branch": "main", "port": 8080,
         "environment": "production", "build_pack": "dockerfile", "health_check_path": "/",

@@ -3,20 +3,20 @@
 use launchway_testkit::docker::docker;
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, Stage, page_of, text, wish};
+use super::stage::{DEPLOY, Stage, page_of, spec, text};
 use crate::shapes::{
     APPLICATION, APPLICATION_STATUS, DEPLOYMENT, DEPLOYMENT_STATUS, LOG, ORGANIZATION, USER, expect_record,
 };
 
 super::on_both_stages!(
     an_application_is_deployed_changed_and_rolled_back,
-    answers_embed_what_the_contract_says
+    answers_embed_the_documented_relations
 );
 
 fn an_application_is_deployed_changed_and_rolled_back(stage: Stage) {
     let repository = stage.repository("shop");
     let first_commit = repository.commit_page("the first page");
-    let (application, first) = stage.create(&wish("shop", &repository));
+    let (application, first) = stage.create(&spec("shop", &repository));
     let id = text(&application["id"]);
     assert!(["queued", "cloning"].contains(&application["status"]["status"].as_str().unwrap()));
     let first = stage.deployed(&first);
@@ -45,7 +45,7 @@ fn an_application_is_deployed_changed_and_rolled_back(stage: Stage) {
     let list = stage.admin.get(&format!("{DEPLOY}/deployments?id={id}")).success();
     let listed: Vec<_> = list["deployments"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
     assert_eq!(listed, [&third["id"], &second["id"], &first["id"]]);
-    expect_told(&stage, &id, &[&first, &second, &third]);
+    expect_audited(&stage, &id, &[&first, &second, &third]);
 }
 
 /// Asserts the fields of a live deployment.
@@ -70,34 +70,34 @@ fn expect_removed(stage: &Stage, deployment: &Value) {
 }
 
 /// Asserts that the audit log contains who requested what, and the result.
-fn expect_told(stage: &Stage, application: &str, deployments: &[&Value]) {
+fn expect_audited(stage: &Stage, application: &str, deployments: &[&Value]) {
     let activities = stage.admin.get("/api/v1/audit/logs?page_size=100").success();
     let activities = activities["activities"].as_array().unwrap();
-    let told = |resource: &str, id: &str| -> Vec<(String, String)> {
+    let entries_of = |resource: &str, id: &str| -> Vec<(String, String)> {
         let about = |one: &&Value| one["resource"] == resource && one["resource_id"] == id;
         let found = activities.iter().rev().filter(about);
         found.map(|one| (text(&one["actor"]), text(&one["message"]))).collect()
     };
-    let created = told("application", application);
+    let created = entries_of("application", application);
     assert_eq!(created.len(), 1, "{created:?}");
     assert!(created[0].0 == "ada" && created[0].1.contains("created the application `shop`"), "{created:?}");
     for (number, deployment) in deployments.iter().enumerate() {
-        let told = told("deployment", &text(&deployment["id"]));
-        let (who, what) = told.last().unwrap();
-        assert!(who == "launchway" && what.contains("deployed the application `shop`"), "{told:?}");
+        let entries = entries_of("deployment", &text(&deployment["id"]));
+        let (who, what) = entries.last().unwrap();
+        assert!(who == "launchway" && what.contains("deployed the application `shop`"), "{entries:?}");
         // The first one comes with the application.
-        assert_eq!(told.len(), if number == 0 { 1 } else { 2 }, "{told:?}");
-        assert!(number == 0 || told[0].0 == "ada", "{told:?}");
+        assert_eq!(entries.len(), if number == 0 { 1 } else { 2 }, "{entries:?}");
+        assert!(number == 0 || entries[0].0 == "ada", "{entries:?}");
     }
 }
 
-fn answers_embed_what_the_contract_says(stage: Stage) {
+fn answers_embed_the_documented_relations(stage: Stage) {
     let repository = stage.repository("shop");
     repository.commit_page("a page");
-    let mut wish = wish("shop", &repository);
-    wish["environment_variables"] = json!({"GREETING": "a = \"b\"\nc"});
-    wish["labels"] = json!(["one", "two"]);
-    let answer = stage.admin.post(DEPLOY, &wish);
+    let mut spec = spec("shop", &repository);
+    spec["environment_variables"] = json!({"GREETING": "a = \"b\"\nc"});
+    spec["labels"] = json!(["one", "two"]);
+    let answer = stage.admin.post(DEPLOY, &spec);
     assert_eq!(answer.message(), "Deployment created successfully");
     let application = answer.success();
     expect_whole(&application);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     repository::web_server_by,
-    stage::{DEPLOY, Stage, address_of, page_at, text, wish},
+    stage::{DEPLOY, Stage, address_of, page_at, spec, text},
 };
 
 const WILD: &str = "one\ntwo $HOME ${PATH} `id` a=b \"quoted\" 'too' \\n ünïcode 🦀 #not a comment  ";
@@ -23,10 +23,10 @@ fn variables_are_passed_unchanged_to_container_and_build() {
         "cat /proc/1/environ > /www/environ; printf '%s' \"$WILD\" > /www/wild; exec httpd -f -p 8080 -h /www",
     );
     repository.write("Dockerfile", serving).write("index.html", "a page").commit();
-    let mut wish = wish("shop", &repository);
-    wish["environment_variables"] = json!({"WILD": WILD, "EMPTY": "", "PLAIN": "plain", "_": "underscore"});
-    wish["build_variables"] = json!({"WILD": WILD, "PLAIN": "built plain"});
-    let (id, deployment) = stage.create_live(&wish);
+    let mut spec = spec("shop", &repository);
+    spec["environment_variables"] = json!({"WILD": WILD, "EMPTY": "", "PLAIN": "plain", "_": "underscore"});
+    spec["build_variables"] = json!({"WILD": WILD, "PLAIN": "built plain"});
+    let (id, deployment) = stage.create_live(&spec);
 
     let address = address_of(&text(&deployment["container_id"]));
     // The page's last line break is the test client's to lose, so each value is compared without it.
@@ -54,11 +54,11 @@ fn values_are_masked_in_the_log_and_are_in_no_command_line() {
         "ARG TOKEN\nRUN echo \"the token is $TOKEN.\" && printf '%s' \"$TOKEN\" | base64 && sleep 2";
     let dockerfile = web_server_by(leaking, "echo \"serving with $PASSWORD\"; exec httpd -f -p 8080 -h /www");
     repository.write("Dockerfile", dockerfile).write("index.html", "a page").commit();
-    let mut wish = wish("shop", &repository);
-    wish["build_variables"] = json!({"TOKEN": SECRET});
-    wish["environment_variables"] = json!({"PASSWORD": format!("{SECRET}-too")});
-    wish["pre_run_command"] = json!("echo \"preparing with $PASSWORD\"");
-    let (application, deployment) = stage.create(&wish);
+    let mut spec = spec("shop", &repository);
+    spec["build_variables"] = json!({"TOKEN": SECRET});
+    spec["environment_variables"] = json!({"PASSWORD": format!("{SECRET}-too")});
+    spec["pre_run_command"] = json!("echo \"preparing with $PASSWORD\"");
+    let (application, deployment) = stage.create(&spec);
     while !["deployed", "failed"].contains(&text(&stage.deployment(&deployment)["status"]["status"]).as_str())
     {
         in_no_command_line();
@@ -83,14 +83,14 @@ fn values_are_masked_in_the_log_and_are_in_no_command_line() {
 fn masks_a_replaced_secret_in_the_output_of_the_old_version() {
     let stage = Stage::on_sqlite(&[]);
     let repository = stage.repository("shop");
-    let telling = web_server_by(
+    let dockerfile = web_server_by(
         "",
         "httpd -p 8080 -h /www; n=0; while true; do n=$((n+1)); echo \"$n with $PASSWORD\"; sleep 0.5; done",
     );
-    repository.write("Dockerfile", telling).write("index.html", "a page").commit();
-    let mut wish = wish("shop", &repository);
-    wish["environment_variables"] = json!({"PASSWORD": SECRET});
-    let (id, deployment) = stage.create_live(&wish);
+    repository.write("Dockerfile", dockerfile).write("index.html", "a page").commit();
+    let mut spec = spec("shop", &repository);
+    spec["environment_variables"] = json!({"PASSWORD": SECRET});
+    let (id, deployment) = stage.create_live(&spec);
     let change = json!({"environment_variables": {"PASSWORD": "another-one-altogether"}});
     stage.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &change).success();
 

@@ -8,7 +8,7 @@ use super::{EXTENSIONS, command, definition, end_of, execution, folder, forked, 
 super::with_programs!(
     a_run_in_flight_is_ended_and_taken_back,
     a_run_that_waits_is_cancelled_at_once,
-    a_run_that_is_over_cannot_be_cancelled,
+    a_run_that_has_finished_cannot_be_cancelled,
 );
 
 fn a_run_in_flight_is_ended_and_taken_back(server: TestServer) {
@@ -62,7 +62,7 @@ fn a_run_that_waits_is_cancelled_at_once(server: TestServer) {
     assert_eq!(end_of(&admin, &first)["status"], "cancelled");
 }
 
-fn a_run_that_is_over_cannot_be_cancelled(server: TestServer) {
+fn a_run_that_has_finished_cannot_be_cancelled(server: TestServer) {
     let admin = server.admin();
     let id = started(&admin, "hello-note", &json!({}));
     end_of(&admin, &id);

@@ -72,11 +72,11 @@ fn an_extension_installs_a_service_that_is_reached_by_its_name(stage: Stage) {
     assert!(environment.contains("WHO=ada"), "{environment}");
 
     // The name is taken, for applications too.
-    let wish = json!({
+    let spec = json!({
         "name": "shop", "repository": "registry.example/shop", "port": 80, "environment": "staging",
         "build_pack": "image", "domain": "pages.example",
     });
-    admin.post("/api/v1/deploy/application", &wish).failure(409, "conflict");
+    admin.post("/api/v1/deploy/application", &spec).failure(409, "conflict");
     let organization = text(&admin.get("/api/v1/organizations").success()["id"]);
     admin.delete(&format!("/api/v1/organizations?id={organization}")).failure(409, "conflict");
 

@@ -14,21 +14,21 @@ fn refusal(server: &TestServer, yaml: &str) -> String {
 }
 
 #[test]
-fn every_problem_is_told_with_its_line_and_its_key() {
+fn every_problem_is_reported_with_its_line_and_its_key() {
     let server = TestServer::on_sqlite();
     server.admin();
     let yaml = "metadata:\n  id: x\n  name: X\n  description: d\n  author: a\n  icon: i\n  category: Fun\n  type: run\n\
                 execution:\n  run:\n    - name: A\n      type: magic\n      properties: {}\n";
-    let told = refusal(&server, yaml);
+    let message = refusal(&server, yaml);
     assert!(
-        told.starts_with(
+        message.starts_with(
             "yaml_content is not a valid definition: line 7: `metadata.category` must be one of Security, "
         ),
-        "{told}"
+        "{message}"
     );
     assert!(
-        told.contains("; line 12: `execution.run[0].type` must be one of command, file, docker, "),
-        "{told}"
+        message.contains("; line 12: `execution.run[0].type` must be one of command, file, docker, "),
+        "{message}"
     );
 }
 
@@ -50,7 +50,7 @@ fn bombs_are_refused() {
             &json!([]),
         )
     };
-    for (yaml, told) in [
+    for (yaml, expected) in [
         (bomb.as_str(), "aliases"),
         (&"[".repeat(60_000), "too deep"),
         (&"{a: ".repeat(50_000), "too deep"),
@@ -64,7 +64,7 @@ fn bombs_are_refused() {
         (&pattern(&"(".repeat(300)), "validation_pattern"),
     ] {
         let message = refusal(&server, yaml);
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(expected), "{message}");
         assert!(message.len() < 20_000);
     }
 }

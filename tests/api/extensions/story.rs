@@ -59,8 +59,8 @@ fn the_example_is_forked_and_run_and_its_steps_complete(server: TestServer) {
 
     let greeting = server.data_dir().join("runs").join(&id).join("notes/hi.txt");
     assert_eq!(std::fs::read_to_string(greeting).unwrap(), "hello ada\n");
-    let told = admin.get("/api/v1/audit/logs?resource_type=execution").success();
-    assert_eq!(told["pagination"]["total_count"], 2);
+    let entries = admin.get("/api/v1/audit/logs?resource_type=execution").success();
+    assert_eq!(entries["pagination"]["total_count"], 2);
 }
 
 fn values_that_are_not_allowed_start_nothing(server: TestServer) {
@@ -68,7 +68,7 @@ fn values_that_are_not_allowed_start_nothing(server: TestServer) {
     let run = |variables: Value| {
         admin.post(&format!("{EXTENSIONS}/hello-note/run"), &json!({ "variables": variables }))
     };
-    for (variables, told) in [
+    for (variables, expected) in [
         (
             json!({"who": "Ada"}),
             "variables.who must be what the variable's `validation_pattern` describes, got `Ada`",
@@ -84,7 +84,7 @@ fn values_that_are_not_allowed_start_nothing(server: TestServer) {
     ] {
         let refused = run(variables);
         refused.failure(400, "validation_failed");
-        assert_eq!(refused.message(), told);
+        assert_eq!(refused.message(), expected);
     }
     let list = admin.get(&format!("{EXTENSIONS}/by-extension-id/hello-note/executions")).success();
     assert_eq!(list["pagination"]["total_count"], 0);

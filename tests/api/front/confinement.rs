@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{page, site, stage};
-use crate::deployments::stage::wish;
+use crate::deployments::stage::spec;
 
 /// A tracer, which is stopped when dropped.
 struct Confined(Child);
@@ -96,6 +96,6 @@ fn the_units_let_a_server_and_its_front_proxy_work() {
 
     let image = stage.repository("image");
     image.commit_page("from a container");
-    stage.create_live(&wish("image", &image));
+    stage.create_live(&spec("image", &image));
     assert_eq!(page(&stage, "image.ada-s-team.localhost"), "from a container");
 }

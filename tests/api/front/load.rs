@@ -11,7 +11,7 @@ use super::{
 use crate::{
     deployments::{
         repository::{Repository, running, web_server},
-        stage::{Stage, wish},
+        stage::{Stage, spec},
     },
     wait::until,
 };
@@ -86,7 +86,7 @@ fn deployments_and_restarts_under_load_fail_no_request() {
     let mut stage = Stage::on_sqlite(&[WITH_A_FRONT]);
     let repository = stage.repository("web");
     commit_slow(&repository, "version 0");
-    let (id, _) = stage.create_live(&wish("web", &repository));
+    let (id, _) = stage.create_live(&spec("web", &repository));
     let load = Loads::on(&stage, WEB, SLOW);
     let mut successors = Successors(Vec::new());
     for version in 1..=10 {
@@ -108,11 +108,11 @@ fn deployments_and_restarts_under_load_fail_no_request() {
 }
 
 #[test]
-fn without_waiting_for_requests_that_are_under_way_some_fail() {
+fn without_waiting_for_running_requests_some_fail() {
     let stage = Stage::on_sqlite(&[WITH_A_FRONT, ("LAUNCHWAY_PROXY_DRAIN", "1ms")]);
     let repository = stage.repository("web");
     commit_slow(&repository, "version 0");
-    let (id, _) = stage.create_live(&wish("web", &repository));
+    let (id, _) = stage.create_live(&spec("web", &repository));
     let load = Loads::on(&stage, WEB, SLOW);
     for version in 1..=3 {
         commit_slow(&repository, &format!("version {version}"));

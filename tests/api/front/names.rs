@@ -19,9 +19,9 @@ fn remove(stage: &Stage, id: &str, domain: &str) -> launchway_testkit::client::A
 fn publish(stage: &Stage, name: &str, more: Value) -> String {
     let repository = stage.repository(name);
     repository.write("index.html", format!("the site {name}")).commit();
-    let mut wish = site(name, &repository);
-    wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    stage.create_live(&wish).0
+    let mut spec = site(name, &repository);
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    stage.create_live(&spec).0
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_name_leads_to_one_application_of_the_installation() {
 }
 
 #[test]
-fn only_this_machine_is_told_which_names_are_served() {
+fn only_this_machine_learns_which_names_are_served() {
     let stage = stage();
     publish(&stage, "shop", json!({"domain": "shop.example.com"}));
     let ask = |client: &launchway_testkit::client::Client, domain: &str| {

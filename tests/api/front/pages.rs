@@ -6,7 +6,7 @@ use super::{page, site, stage, status};
 use crate::{
     deployments::{
         repository::running,
-        stage::{DEPLOY, wish},
+        stage::{DEPLOY, spec},
     },
     wait::until,
 };
@@ -22,7 +22,7 @@ fn every_reason_has_a_page_of_its_own_and_gives_nothing_away() {
     // None is live yet, from the start.
     let broken = stage.repository("broken");
     broken.write("Dockerfile", running("exit 1")).commit();
-    let (_, deployment) = stage.create(&wish("broken", &broken));
+    let (_, deployment) = stage.create(&spec("broken", &broken));
     let absent = stage.server.visitor("broken.ada-s-team.localhost").get("/");
     assert_eq!(absent.status, 503, "{absent:?}");
     stage.failed(&deployment);
@@ -31,7 +31,7 @@ fn every_reason_has_a_page_of_its_own_and_gives_nothing_away() {
     // Stopped, and started again.
     let repository = stage.repository("web");
     repository.commit_page("hello");
-    let (id, deployment) = stage.create_live(&wish("web", &repository));
+    let (id, deployment) = stage.create_live(&spec("web", &repository));
     let host = "web.ada-s-team.localhost";
     assert_eq!(page(&stage, host), "hello");
     stage.admin.post(&format!("{DEPLOY}/stop"), &json!({"id": id})).success();

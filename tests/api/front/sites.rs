@@ -67,9 +67,9 @@ fn what_is_not_published_is_not_shown() {
         .write("public/.env", "SECRET=1")
         .write("secret.txt", "no")
         .commit();
-    let mut wish = site("site", &repository);
-    wish["base_path"] = "public".into();
-    let (id, _) = stage.create_live(&wish);
+    let mut spec = site("site", &repository);
+    spec["base_path"] = "public".into();
+    let (id, _) = stage.create_live(&spec);
     let visitor = stage.server.visitor("site.ada-s-team.localhost");
     for path in
         ["/.env", "/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/.git/config", "/secret.txt"]

@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::{page, site, stage, status};
 use crate::{
-    deployments::stage::{Stage, wish},
+    deployments::stage::{Stage, spec},
     wait::until,
 };
 
 /// A stage with a site and a container, by their names.
-fn furnished() -> (Stage, [&'static str; 2]) {
+fn populated() -> (Stage, [&'static str; 2]) {
     let stage = stage();
     let repository = stage.repository("site");
     repository.write("index.html", "a site").commit();
     stage.create_live(&site("site", &repository));
     let repository = stage.repository("web");
     repository.commit_page("a container");
-    stage.create_live(&wish("web", &repository));
+    stage.create_live(&spec("web", &repository));
     (stage, ["site.ada-s-team.localhost", "web.ada-s-team.localhost"])
 }
 
@@ -30,7 +30,7 @@ fn both_are_reached(stage: &Stage, [site, web]: [&str; 2]) {
 
 #[test]
 fn the_proxy_outlives_the_server_and_is_found_again() {
-    let (mut stage, hosts) = furnished();
+    let (mut stage, hosts) = populated();
     let process = stage.server.front_process().unwrap();
     for is_killed in [true, false] {
         if is_killed {
@@ -47,7 +47,7 @@ fn the_proxy_outlives_the_server_and_is_found_again() {
 
 #[test]
 fn an_interrupt_ends_both_and_says_so() {
-    let (mut stage, _) = furnished();
+    let (mut stage, _) = populated();
     stage.server.signal("INT");
     assert!(stage.server.wait().success());
     assert_eq!(stage.server.front_process(), None);
@@ -56,7 +56,7 @@ fn an_interrupt_ends_both_and_says_so() {
 
 #[test]
 fn a_killed_proxy_restores_its_routes_without_the_server() {
-    let (mut stage, hosts) = furnished();
+    let (mut stage, hosts) = populated();
     stage.server.terminate();
     stage.server.kill_front();
     let mut proxy = stage.server.command(&["proxy", "run"]);
@@ -70,7 +70,7 @@ fn a_killed_proxy_restores_its_routes_without_the_server() {
 
 #[test]
 fn a_proxy_that_dies_is_started_again_by_the_server() {
-    let (stage, hosts) = furnished();
+    let (stage, hosts) = populated();
     let first = stage.server.front_process().unwrap();
     stage.server.kill_front();
     until("another proxy", || stage.server.front_process().filter(|process| *process != first));
@@ -79,7 +79,7 @@ fn a_proxy_that_dies_is_started_again_by_the_server() {
 
 #[test]
 fn no_container_is_reachable_after_a_reboot_without_routes() {
-    let (mut stage, [site, web]) = furnished();
+    let (mut stage, [site, web]) = populated();
     stage.server.terminate();
     stage.server.kill_front();
     set_back_the_boot(&stage);
@@ -98,7 +98,7 @@ fn no_container_is_reachable_after_a_reboot_without_routes() {
 
 #[test]
 fn a_container_is_reached_at_its_new_address() {
-    let (stage, [_, web]) = furnished();
+    let (stage, [_, web]) = populated();
     let container = container_of(&stage, "web");
     let network = network_of(&container);
     docker(&["network", "disconnect", &network, &container]);
@@ -109,10 +109,10 @@ fn a_container_is_reached_at_its_new_address() {
 
 #[test]
 fn every_host_reaches_its_own_container_after_a_crash() {
-    let (mut stage, [site, web]) = furnished();
+    let (mut stage, [site, web]) = populated();
     let repository = stage.repository("shop");
     repository.commit_page("another container");
-    stage.create_live(&wish("shop", &repository));
+    stage.create_live(&spec("shop", &repository));
     let shop = "shop.ada-s-team.localhost";
     let containers = ["web", "shop"].map(|name| container_of(&stage, name));
 

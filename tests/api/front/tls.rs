@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{site, stage};
 use crate::{
-    deployments::stage::{Stage, wish},
+    deployments::stage::{Stage, spec},
     wait::until,
 };
 
@@ -91,7 +91,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn caddy_serves_every_name_over_tls_without_being_told_of_any() {
+fn caddy_serves_every_name_over_tls_without_configuration() {
     let stage = stage();
     let caddy = Caddy::before(&stage);
     let repository = stage.repository("site");
@@ -101,7 +101,7 @@ fn caddy_serves_every_name_over_tls_without_being_told_of_any() {
     let (id, _) = stage.create_live(&first);
     let repository = stage.repository("web");
     repository.commit_page("a container");
-    let mut second = wish("web", &repository);
+    let mut second = spec("web", &repository);
     second["domain"] = json!("web.example.com");
     stage.create_live(&second);
 

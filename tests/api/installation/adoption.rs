@@ -63,8 +63,8 @@ fn an_adopting_data_directory_takes_the_id_of_the_database(server: TestServer) {
     let url = database_of(&other.server);
     let wrong = [("LAUNCHWAY_DATABASE_URL", url.as_str())];
     // Without the command `serve`, and rejected without the key.
-    let told = super::refused(command_with(&stopped.server, &["--adopt"], &wrong));
-    assert!(told.contains("is not the one that encrypted the secrets of this database"), "{told}");
+    let message = super::refused(command_with(&stopped.server, &["--adopt"], &wrong));
+    assert!(message.contains("is not the one that encrypted the secrets of this database"), "{message}");
     stopped.is_untouched();
     other.is_untouched();
     let key = other.server.data_dir().join("secret.key");

@@ -28,14 +28,14 @@ fn stays_as_it_is(folder: &Path, expected: &str) {
     for verb in VERBS {
         let mut command = command(data.path(), &[("LAUNCHWAY_DATABASE_URL".to_owned(), url.clone())]);
         command.args(verb);
-        let told = if verb[0] == "admin" {
+        let reported = if verb[0] == "admin" {
             let output = crate::administration::with_input(command, "correct horse battery");
             assert!(!output.status.success(), "{output:?}");
             crate::backups::words(&output)
         } else {
             refused(command)
         };
-        assert!(told.contains(expected) && told.contains("music.db"), "{verb:?}: {told}");
+        assert!(reported.contains(expected) && reported.contains("music.db"), "{verb:?}: {reported}");
         assert!(files_in(folder) == before, "{verb:?} changed the file, or left others beside it");
     }
     assert!(!data.path().join("instance-id").exists() && !data.path().join("secret.key").exists());

@@ -1,16 +1,11 @@
-//! One server at a time uses a PostgreSQL database.
+//! Servers share a PostgreSQL database; commands that change all of it have it alone.
 
-use std::{
-    path::Path,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::Command, thread, time::Instant};
 
 use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
 use serde_json::json;
 
-use super::{adoption, id_in, refused};
+use super::{id_in, refused};
 use crate::{administration::with_input, backups::words, wait::until};
 
 /// A command from a data directory of its own, on the database of a server.
@@ -23,10 +18,10 @@ fn elsewhere(server: &TestServer, data: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_second_server_on_a_postgres_database_is_refused() {
+fn commands_that_have_to_be_alone_are_refused() {
     let server = TestServer::on_postgres();
     let admin = server.admin();
-    let verbs: [&[&str]; 5] = [&["serve"], &[], &["serve", "--adopt"], &["migrate"], &["key", "rotate"]];
+    let verbs: [&[&str]; 2] = [&["migrate"], &["key", "rotate"]];
     let started = Instant::now();
     thread::scope(|scope| {
         let refusals = verbs.map(|verb| {
@@ -37,13 +32,13 @@ fn a_second_server_on_a_postgres_database_is_refused() {
             })
         });
         for refusal in refusals {
-            let (verb, told) = refusal.join().unwrap();
+            let (verb, reported) = refusal.join().unwrap();
             let holder = format!("pid {}", server.process_id());
             let id = id_in(server.data_dir());
             for expected in
-                ["another Launchway server", &holder, &id, "LAUNCHWAY_DATABASE_URL", "stop all but one"]
+                ["another Launchway process", &holder, &id, "LAUNCHWAY_DATABASE_URL", "have to be alone"]
             {
-                assert!(told.contains(expected), "{verb:?}: {expected} is not in: {told}");
+                assert!(reported.contains(expected), "{verb:?}: {expected} is not in: {reported}");
             }
         }
     });
@@ -69,19 +64,6 @@ fn offline_verbs_go_on_beside_a_server_on_postgres() {
 }
 
 #[test]
-fn a_server_starts_when_the_one_before_it_stops() {
-    let mut server = TestServer::on_postgres();
-    let folder = tempfile::tempdir().unwrap();
-    let command = elsewhere(&server, &folder.path().join("data"), &[]);
-    let second = thread::spawn(move || adoption::started(command));
-    thread::sleep(Duration::from_secs(2));
-    assert!(!second.is_finished(), "two servers run at the same time");
-    server.client().get("/ready").success();
-    server.kill();
-    second.join().unwrap();
-}
-
-#[test]
 fn a_lock_is_taken_again_after_its_connection_was_lost() {
     let mut server = TestServer::on_postgres();
     let admin = server.admin();
@@ -89,8 +71,8 @@ fn a_lock_is_taken_again_after_its_connection_was_lost() {
     until("the lock", || server.log().contains("database lock taken again").then_some(()));
     admin.patch("/api/v1/user/settings/theme", &json!({"theme": "dark"})).success();
     let folder = tempfile::tempdir().unwrap();
-    let told = refused(elsewhere(&server, folder.path(), &["serve"]));
-    assert!(told.contains("another Launchway server"), "{told}");
+    let message = refused(elsewhere(&server, folder.path(), &["migrate"]));
+    assert!(message.contains("another Launchway process"), "{message}");
     assert!(server.terminate().success());
 }
 
@@ -101,7 +83,7 @@ fn a_server_whose_lock_another_one_took_stops() {
     let taken = server.steal_server_lock();
     assert_eq!(server.wait().code(), Some(1));
     let log = server.log();
-    for expected in ["database lock lost", "another server uses the database", "LAUNCHWAY_DATABASE_URL"] {
+    for expected in ["database lock lost", "another server uses the database", "has taken the database"] {
         assert!(log.contains(expected), "{expected} is not in: {log}");
     }
     drop(taken);

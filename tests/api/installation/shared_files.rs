@@ -29,9 +29,9 @@ fn a_second_server_on_a_sqlite_file_is_refused() {
     for (name, verbs) in [(&file, verbs.as_slice()), (&soft, &verbs[..1]), (&hard, &verbs[..1])] {
         let name = name.to_str().unwrap();
         for verb in verbs {
-            let told = refused(elsewhere(&server, &folder.path().join("data"), name, verb));
+            let message = refused(elsewhere(&server, &folder.path().join("data"), name, verb));
             let expected = format!("another Launchway server uses the database file `{name}`");
-            assert!(told.contains(&expected), "{verb:?}: {told}");
+            assert!(message.contains(&expected), "{verb:?}: {message}");
         }
     }
     // Beside a server an offline verb goes on, but not by a name with another log.

@@ -7,7 +7,7 @@ use launchway_testkit::server::WITH_A_FRONT;
 use super::id_in;
 use crate::{
     backups::succeed,
-    deployments::stage::{Stage, text, wish},
+    deployments::stage::{Stage, spec, text},
     front::{page, site},
 };
 
@@ -23,7 +23,7 @@ fn an_earlier_database_takes_the_id_over(start: fn(&[(&str, &str)]) -> Stage) {
     stage.create_live(&site("site", &repository));
     let repository = stage.repository("web");
     repository.commit_page("a container");
-    let (_, deployment) = stage.create_live(&wish("web", &repository));
+    let (_, deployment) = stage.create_live(&spec("web", &repository));
     let container = text(&deployment["container_id"]);
     let proxy = stage.server.front_process();
     let id = id_in(stage.server.data_dir());
@@ -34,8 +34,8 @@ fn an_earlier_database_takes_the_id_over(start: fn(&[(&str, &str)]) -> Stage) {
          DELETE FROM __diesel_schema_migrations WHERE version = '20261116000001';",
     );
     fs::remove_file(stage.server.data_dir().join("server-id")).unwrap();
-    let told = succeed(&stage.server, &["upgrade", "check"]);
-    assert!(told.contains("20261116000001"), "{told}");
+    let message = succeed(&stage.server, &["upgrade", "check"]);
+    assert!(message.contains("20261116000001"), "{message}");
 
     stage.server.restart();
     stage.reconnect();

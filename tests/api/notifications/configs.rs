@@ -16,10 +16,10 @@ from_both_databases!(
     there_is_one_of_each_type,
     an_address_is_shown_in_full_only_to_who_may_change_it,
     of_many_who_create_the_same_at_once_one_does,
-    a_wish_with_a_key_is_carried_out_once,
+    a_request_with_a_key_is_carried_out_once,
 );
 
-fn a_wish_with_a_key_is_carried_out_once(start: Start) {
+fn a_request_with_a_key_is_carried_out_once(start: Start) {
     let server = start(&[]);
     let admin = server.admin();
     let keyed = admin.with_header("idempotency-key", "first");
@@ -90,11 +90,11 @@ fn there_is_one_of_each_type(start: Start) {
     for (kind, path) in
         [("slack", WEBHOOK), ("discord", "/api/v1/api/v1/notification/webhook"), ("generic", WEBHOOK)]
     {
-        let wish = json!({"type": kind, "webhook_url": SLACK, "is_active": false});
-        let created = admin.post(path, &wish);
+        let spec = json!({"type": kind, "webhook_url": SLACK, "is_active": false});
+        let created = admin.post(path, &spec);
         created.success();
         assert_eq!(names(&created.json()), ["data", "error", "message", "status"]);
-        let message = admin.post(path, &wish).failure(409, "conflict");
+        let message = admin.post(path, &spec).failure(409, "conflict");
         assert!(message.contains(kind) && message.contains("PUT /api/v1/notification/webhook"), "{message}");
         assert_eq!(admin.get(&format!("{WEBHOOK}/{kind}")).success()["is_active"], false);
     }
@@ -130,11 +130,11 @@ fn an_address_is_shown_in_full_only_to_who_may_change_it(start: Start) {
 fn of_many_who_create_the_same_at_once_one_does(start: Start) {
     let server = start(&[]);
     let admin = server.admin();
-    let wish = json!({"type": "generic", "webhook_url": SLACK});
+    let spec = json!({"type": "generic", "webhook_url": SLACK});
     let mail = json!({"host": "smtp.example.com", "from_email": "launchway@example.com"});
-    for (path, wish) in [(WEBHOOK, wish), (SMTP, mail)] {
+    for (path, spec) in [(WEBHOOK, spec), (SMTP, mail)] {
         let mut statuses: Vec<u16> =
-            at_once(8, |_| admin.post(path, &wish)).iter().map(|answer| answer.status).collect();
+            at_once(8, |_| admin.post(path, &spec)).iter().map(|answer| answer.status).collect();
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409], "{path}");
     }
@@ -145,7 +145,7 @@ fn of_many_who_create_the_same_at_once_one_does(start: Start) {
 }
 
 #[test]
-fn what_is_wrong_with_a_webhook_is_told() {
+fn what_is_wrong_with_a_webhook_is_reported() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let nobody = server.client().post(WEBHOOK, &json!({"type": "slack", "webhook_url": SLACK}));
@@ -156,8 +156,8 @@ fn what_is_wrong_with_a_webhook_is_told() {
     );
     assert_eq!(admin.put(WEBHOOK, &json!({})).failure(400, "validation_failed"), "type is required");
     for kind in ["teams", "SLACK", "smtp", "slack "] {
-        let wish = json!({"type": kind, "webhook_url": SLACK});
-        let message = admin.post(WEBHOOK, &wish).failure(400, "validation_failed");
+        let spec = json!({"type": kind, "webhook_url": SLACK});
+        let message = admin.post(WEBHOOK, &spec).failure(400, "validation_failed");
         assert!(message.starts_with("type must be `slack`, `discord` or `generic`"), "{message}");
     }
     admin.post(WEBHOOK, &json!({"type": "slack", "webhook_url": SLACK})).success();
@@ -196,7 +196,7 @@ fn what_is_wrong_with_a_webhook_is_told() {
 }
 
 #[test]
-fn every_change_is_in_the_audit_trail_without_the_address() {
+fn every_change_is_in_the_audit_log_without_the_address() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     admin.post(WEBHOOK, &json!({"type": "generic", "webhook_url": SLACK})).success();
@@ -206,14 +206,14 @@ fn every_change_is_in_the_audit_trail_without_the_address() {
     let secret = secret.success();
     assert_eq!(names(&secret), ["secret"]);
     admin.delete(&format!("{WEBHOOK}/generic")).success();
-    let trail = admin.get("/api/v1/audit/logs?resource_type=notification");
-    let entries = trail.success();
+    let audit_log = admin.get("/api/v1/audit/logs?resource_type=notification");
+    let entries = audit_log.success();
     let entries = entries["activities"].as_array().unwrap();
     let actions: Vec<&str> = entries.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(actions, ["delete", "update", "update", "create"]);
     entries.iter().for_each(|entry| expect_id(&entry["id"]));
-    assert!(!trail.text.contains("/services/T000"), "{}", trail.text);
-    assert!(!trail.text.contains(secret["secret"].as_str().unwrap()));
+    assert!(!audit_log.text.contains("/services/T000"), "{}", audit_log.text);
+    assert!(!audit_log.text.contains(secret["secret"].as_str().unwrap()));
     // Without a receiver of one's own there is nothing to sign.
     admin.post(&format!("{WEBHOOK}/generic/secret"), &json!({})).failure(404, "not_found");
 }

@@ -3,16 +3,16 @@
 use launchway_testkit::{external::TestReceiver, server::TestServer};
 use serde_json::{Value, json};
 
-use super::{House, Start, WEBHOOK, allowing, body, from_both_databases, only, settled, text};
+use super::{Fixture, Start, WEBHOOK, allowing, body, from_both_databases, only, settled, text};
 use crate::{
     deployments::{
         repository::web_server_by,
-        stage::{DEPLOY, Stage, wish},
+        stage::{DEPLOY, Stage, spec},
     },
     wait::{until, until_within},
 };
 
-from_both_databases!(who_cancels_a_deployment_or_replaces_one_is_told_of);
+from_both_databases!(who_cancels_a_deployment_or_replaces_one_is_named);
 
 fn image(name: &str) -> Value {
     json!({
@@ -22,30 +22,30 @@ fn image(name: &str) -> Value {
 }
 
 /// There is no engine, so that deployments wait.
-fn who_cancels_a_deployment_or_replaces_one_is_told_of(start: Start) {
-    let house = House::new(start);
-    house.tell("generic");
-    let shop = house.admin.post(DEPLOY, &image("shop")).success();
+fn who_cancels_a_deployment_or_replaces_one_is_named(start: Start) {
+    let fixture = Fixture::new(start);
+    fixture.add_channel("generic");
+    let shop = fixture.admin.post(DEPLOY, &image("shop")).success();
     let first = text(&shop["deployments"][0]["id"]);
-    house.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": first})).success();
-    let told = only(&house.postbox.wait_for(1), "deployment.cancelled");
-    let data = &told["data"];
+    fixture.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": first})).success();
+    let message = only(&fixture.receiver.wait_for(1), "deployment.cancelled");
+    let data = &message["data"];
     assert_eq!((&data["application"], &data["environment"]), (&json!("shop"), &json!("production")));
     assert_eq!((&data["deployment_id"], &data["application_id"]), (&json!(first), &shop["id"]));
     assert_eq!(data["requested_by"], "ada");
 
     let by_id = json!({"id": shop["id"]});
-    let second = text(&house.admin.post(&format!("{DEPLOY}/redeploy"), &by_id).success()["id"]);
-    let third = text(&house.admin.post(&format!("{DEPLOY}/redeploy"), &by_id).success()["id"]);
+    let second = text(&fixture.admin.post(&format!("{DEPLOY}/redeploy"), &by_id).success()["id"]);
+    let third = text(&fixture.admin.post(&format!("{DEPLOY}/redeploy"), &by_id).success()["id"]);
     until("the end of the one that was replaced", || {
         let path = format!("{DEPLOY}/deployments/{second}");
-        (house.admin.get(&path).success()["status"]["status"] == "cancelled").then_some(())
+        (fixture.admin.get(&path).success()["status"]["status"] == "cancelled").then_some(())
     });
-    let replaced = body(&house.postbox.wait_for(2)[1]);
+    let replaced = body(&fixture.receiver.wait_for(2)[1]);
     assert_eq!(replaced["type"], "deployment.cancelled");
     assert_eq!(replaced["data"]["deployment_id"], second.as_str());
     assert!(text(&replaced["data"]["reason"]).contains(&third), "{replaced}");
-    settled(&house.admin, "delivered", 2);
+    settled(&fixture.admin, "delivered", 2);
 }
 
 mod on_a_stage {
@@ -53,30 +53,30 @@ mod on_a_stage {
 
     #[test]
     fn on_sqlite() {
-        what_is_published_and_what_fails_is_told(Stage::on_sqlite);
+        what_is_published_and_what_fails_is_announced(Stage::on_sqlite);
     }
 
     #[test]
     fn on_postgres() {
-        what_is_published_and_what_fails_is_told(Stage::on_postgres);
+        what_is_published_and_what_fails_is_announced(Stage::on_postgres);
     }
 }
 
-fn what_is_published_and_what_fails_is_told(start: fn(&[(&str, &str)]) -> Stage) {
-    let postbox = TestReceiver::taking();
-    let allowed = allowing(&postbox);
+fn what_is_published_and_what_fails_is_announced(start: fn(&[(&str, &str)]) -> Stage) {
+    let receiver = TestReceiver::taking();
+    let allowed = allowing(&receiver);
     let stage = start(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
         ("LAUNCHWAY_PUBLIC_URL", "https://launchway.example.com"),
     ]);
-    super::tell(&stage.admin, "generic", &postbox.url());
+    super::add_channel(&stage.admin, "generic", &receiver.url());
     let site = stage.repository("site");
     let commit = site.write("index.html", "a page").commit();
-    let mut wish = wish("site", &site);
-    (wish["build_pack"], wish["health_check_path"]) = (json!("static"), json!(""));
-    let (id, first) = stage.create_live(&wish);
-    let told = only(&postbox.wait_for(1), "deployment.succeeded");
-    let data = &told["data"];
+    let mut spec = spec("site", &site);
+    (spec["build_pack"], spec["health_check_path"]) = (json!("static"), json!(""));
+    let (id, first) = stage.create_live(&spec);
+    let message = only(&receiver.wait_for(1), "deployment.succeeded");
+    let data = &message["data"];
     assert_eq!((&data["application_id"], &data["deployment_id"]), (&json!(id), &first["id"]));
     assert_eq!((&data["branch"], &data["commit_hash"]), (&json!("main"), &json!(commit)));
     assert_eq!((&data["requested_by"], &data["organization"]), (&json!("ada"), &json!("ada's Team")));
@@ -88,8 +88,8 @@ fn what_is_published_and_what_fails_is_told(start: fn(&[(&str, &str)]) -> Stage)
 
     let second = stage.change(&id, &json!({"branch": "nowhere"}));
     stage.failed(&second);
-    let told = only(&postbox.wait_for(2), "deployment.failed");
-    let data = &told["data"];
+    let message = only(&receiver.wait_for(2), "deployment.failed");
+    let data = &message["data"];
     assert_eq!(data["deployment_id"], second.as_str());
     assert!(!text(&data["reason"]).is_empty(), "{data}");
     let lines: Vec<String> = data["last_lines"].as_array().unwrap().iter().map(text).collect();
@@ -101,38 +101,38 @@ fn what_is_published_and_what_fails_is_told(start: fn(&[(&str, &str)]) -> Stage)
     stage.deployed(&stage.change(&id, &json!({"branch": "main"})));
     let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
     stage.deployed(&text(&back["id"]));
-    let told: Vec<Value> = postbox.wait_for(4).iter().map(body).collect();
-    let back = told.iter().find(|told| told["data"]["deployment_id"] == back["id"]).unwrap();
+    let message: Vec<Value> = receiver.wait_for(4).iter().map(body).collect();
+    let back = message.iter().find(|message| message["data"]["deployment_id"] == back["id"]).unwrap();
     assert_eq!((&back["type"], &back["data"]["rollback_to"]), (&json!("deployment.succeeded"), &first["id"]));
     settled(&stage.admin, "delivered", 4);
 }
 
 #[test]
-fn a_version_that_does_not_stay_up_is_told_of_once() {
-    let postbox = TestReceiver::taking();
-    let allowed = allowing(&postbox);
+fn a_version_that_does_not_stay_up_is_reported_once() {
+    let receiver = TestReceiver::taking();
+    let allowed = allowing(&receiver);
     let stage = Stage::on_sqlite(&[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);
-    stage.admin.post(WEBHOOK, &json!({"type": "generic", "webhook_url": postbox.url()})).success();
+    stage.admin.post(WEBHOOK, &json!({"type": "generic", "webhook_url": receiver.url()})).success();
     let repository = stage.repository("shop");
     let dying = web_server_by("", "httpd -p 8080 -h /www; echo alive; sleep 2; exit 1");
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
-    let (id, deployment) = stage.create_live(&wish("shop", &repository));
-    only(&postbox.wait_for(1), "deployment.succeeded");
+    let (id, deployment) = stage.create_live(&spec("shop", &repository));
+    only(&receiver.wait_for(1), "deployment.succeeded");
     until_within(std::time::Duration::from_secs(120), "the failure", || {
         (stage.application(&id)["status"]["status"] == "failed").then_some(())
     });
-    let told = only(&postbox.wait_for(2), "deployment.failed");
-    assert_eq!(told["data"]["deployment_id"], deployment["id"]);
-    assert!(text(&told["data"]["reason"]).contains("keeps restarting"), "{told}");
+    let message = only(&receiver.wait_for(2), "deployment.failed");
+    assert_eq!(message["data"]["deployment_id"], deployment["id"]);
+    assert!(text(&message["data"]["reason"]).contains("keeps restarting"), "{message}");
     settled(&stage.admin, "delivered", 2);
 }
 
 #[test]
 fn who_wants_no_messages_costs_nothing() {
-    let house = House::new(TestServer::configured);
-    super::add(&house.admin, "grace@example.com");
+    let fixture = Fixture::new(TestServer::configured);
+    super::add(&fixture.admin, "grace@example.com");
     let count =
-        |table: &str| house.server.query(&format!("SELECT CAST(COUNT(*) AS TEXT) AS value FROM {table}"));
+        |table: &str| fixture.server.query(&format!("SELECT CAST(COUNT(*) AS TEXT) AS value FROM {table}"));
     assert_eq!((count("events"), count("deliveries")), (vec!["0".to_owned()], vec!["0".to_owned()]));
-    assert_eq!(house.postbox.connections(), 0);
+    assert_eq!(fixture.receiver.connections(), 0);
 }

@@ -8,26 +8,26 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use super::{
-    DELIVERIES, House, Start, add, body, deliveries, from_both_databases, names, only, remove, text,
+    DELIVERIES, Fixture, Start, add, body, deliveries, from_both_databases, names, only, remove, text,
 };
 use crate::shapes::expect_id;
 
 from_both_databases!(
     members_who_come_and_go_are_announced,
     a_login_from_a_new_device_is_announced_once,
-    a_run_of_an_extension_is_announced_when_it_is_over,
+    a_run_of_an_extension_is_announced_when_it_has_finished,
     slack_and_discord_get_words,
     what_is_refused_is_not_announced,
     a_channel_of_another_organization_hears_nothing,
 );
 
 fn members_who_come_and_go_are_announced(start: Start) {
-    let house = House::new(start);
-    house.tell("generic");
-    let id = add(&house.admin, "grace@example.com");
-    let added = only(&house.postbox.wait_for(1), "member.added");
+    let fixture = Fixture::new(start);
+    fixture.add_channel("generic");
+    let id = add(&fixture.admin, "grace@example.com");
+    let added = only(&fixture.receiver.wait_for(1), "member.added");
     assert_eq!(names(&added), ["data", "timestamp", "type"]);
-    let organization = house.admin.get("/api/v1/organizations").success();
+    let organization = fixture.admin.get("/api/v1/organizations").success();
     assert_eq!(
         added["data"],
         json!({
@@ -35,44 +35,44 @@ fn members_who_come_and_go_are_announced(start: Start) {
             "user_id": id, "role": "viewer", "by": "ada",
         })
     );
-    remove(&house.admin, &id);
-    let removed = only(&house.postbox.wait_for(2), "member.removed");
+    remove(&fixture.admin, &id);
+    let removed = only(&fixture.receiver.wait_for(2), "member.removed");
     assert_eq!(removed["data"]["user_id"], id.as_str());
     assert_eq!(
         (&removed["data"]["email"], &removed["data"]["by"]),
         (&json!("grace@example.com"), &json!("ada"))
     );
     // A change of role is neither.
-    let again = add(&house.admin, "grace@example.com");
-    house.admin.patch(super::MEMBERS, &json!({"user_id": again, "role": "member"})).success();
-    let _all = house.postbox.wait_for(3);
-    assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
+    let again = add(&fixture.admin, "grace@example.com");
+    fixture.admin.patch(super::MEMBERS, &json!({"user_id": again, "role": "member"})).success();
+    let _all = fixture.receiver.wait_for(3);
+    assert_eq!(fixture.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
 }
 
 fn a_login_from_a_new_device_is_announced_once(start: Start) {
-    let house = House::new(start);
-    join(&house.server, &house.admin, "grace@example.com", "viewer");
-    house.tell("generic");
+    let fixture = Fixture::new(start);
+    join(&fixture.server, &fixture.admin, "grace@example.com", "viewer");
+    fixture.add_channel("generic");
     let log_in = |email: &str, password: &str, agent: &str| {
-        let client = house.server.client().with_header("user-agent", agent);
+        let client = fixture.server.client().with_header("user-agent", agent);
         client.post("/api/v1/auth/login", &json!({"email": email, "password": password})).success();
     };
     log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "Lynx/2.9");
-    let told = only(&house.postbox.wait_for(1), "login.new_device");
-    assert_eq!(told["data"]["user"], "ada");
-    assert_eq!(told["data"]["email"], ADMIN_EMAIL);
+    let message = only(&fixture.receiver.wait_for(1), "login.new_device");
+    assert_eq!(message["data"]["user"], "ada");
+    assert_eq!(message["data"]["email"], ADMIN_EMAIL);
     assert_eq!(
-        (&told["data"]["address"], &told["data"]["user_agent"]),
+        (&message["data"]["address"], &message["data"]["user_agent"]),
         (&json!("127.0.0.1"), &json!("Lynx/2.9"))
     );
-    expect_id(&told["data"]["user_id"]);
+    expect_id(&message["data"]["user_id"]);
     // The same again is nothing new; another one is, and so is the same one of another user.
     log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "Lynx/2.9");
     log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "curl/8");
     log_in("grace@example.com", "a password of their own", "Lynx/2.9");
     log_in("grace@example.com", "a password of their own", "Lynx/2.9");
-    let agents: Vec<(String, String)> = house
-        .postbox
+    let agents: Vec<(String, String)> = fixture
+        .receiver
         .wait_for(3)
         .iter()
         .map(body)
@@ -82,20 +82,20 @@ fn a_login_from_a_new_device_is_announced_once(start: Start) {
         let (email, agent) = (expected.0.to_owned(), expected.1.to_owned());
         assert!(agents.contains(&(email, agent)), "{expected:?} in {agents:?}");
     }
-    assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
+    assert_eq!(fixture.admin.get(DELIVERIES).success()["pagination"]["total_count"], 3);
     // A failed login is not a login.
     let wrong = json!({"email": ADMIN_EMAIL, "password": "not the right one"});
-    let stranger = house.server.client().with_header("user-agent", "evil/1");
+    let stranger = fixture.server.client().with_header("user-agent", "evil/1");
     stranger.post("/api/v1/auth/login", &wrong).failure(401, "invalid_credentials");
     // Not seen for 90 days is new.
-    house.server.execute(&format!(
+    fixture.server.execute(&format!(
         "UPDATE sessions SET extended_at = {} WHERE user_agent = 'curl/8'",
-        before_90_days(&house.server)
+        before_90_days(&fixture.server)
     ));
     log_in(ADMIN_EMAIL, ADMIN_PASSWORD, "curl/8");
-    let last = body(&house.postbox.wait_for(4)[3]);
+    let last = body(&fixture.receiver.wait_for(4)[3]);
     assert_eq!(last["data"]["user_agent"], "curl/8");
-    assert_eq!(house.admin.get(DELIVERIES).success()["pagination"]["total_count"], 4);
+    assert_eq!(fixture.admin.get(DELIVERIES).success()["pagination"]["total_count"], 4);
 }
 
 fn before_90_days(server: &TestServer) -> &'static str {
@@ -105,11 +105,11 @@ fn before_90_days(server: &TestServer) -> &'static str {
     }
 }
 
-fn a_run_of_an_extension_is_announced_when_it_is_over(start: Start) {
-    let house = House::new(start);
-    house.tell("generic");
-    let (key, id) = run(&house.admin, "action: mkdir, dest: a");
-    let done = only(&house.postbox.wait_for(1), "extension.completed");
+fn a_run_of_an_extension_is_announced_when_it_has_finished(start: Start) {
+    let fixture = Fixture::new(start);
+    fixture.add_channel("generic");
+    let (key, id) = run(&fixture.admin, "action: mkdir, dest: a");
+    let done = only(&fixture.receiver.wait_for(1), "extension.completed");
     let data = &done["data"];
     assert_eq!((&data["extension_id"], &data["execution_id"]), (&json!(key), &json!(id)));
     assert_eq!(data["requested_by"], "ada");
@@ -118,8 +118,8 @@ fn a_run_of_an_extension_is_announced_when_it_is_over(start: Start) {
         assert!(data.get(absent).is_none(), "{data}");
     }
 
-    let (_, id) = run(&house.admin, "action: copy, src: missing, dest: b");
-    let failed = only(&house.postbox.wait_for(2), "extension.failed");
+    let (_, id) = run(&fixture.admin, "action: copy, src: missing, dest: b");
+    let failed = only(&fixture.receiver.wait_for(2), "extension.failed");
     let data = &failed["data"];
     assert_eq!(data["execution_id"], id.as_str());
     assert!(!text(&data["reason"]).is_empty());
@@ -139,19 +139,19 @@ fn run(admin: &Client, properties: &str) -> (String, String) {
 }
 
 fn slack_and_discord_get_words(start: Start) {
-    let house = House::new(start);
-    house.tell("slack");
-    add(&house.admin, "grace@example.com");
-    let slack = body(&house.postbox.wait_for(1)[0]);
+    let fixture = Fixture::new(start);
+    fixture.add_channel("slack");
+    add(&fixture.admin, "grace@example.com");
+    let slack = body(&fixture.receiver.wait_for(1)[0]);
     assert_eq!(
         slack,
         json!({"text": "*grace@example.com was added as viewer by ada*\nOrganization: ada's Team"})
     );
-    house.admin.delete(&format!("{}/slack", super::WEBHOOK)).success();
-    house.tell("discord");
-    house.admin.patch("/api/v1/user/name", &json!({"name": "@everyone *x*"})).success();
-    add(&house.admin, "heidi@example.com");
-    let discord = body(&house.postbox.wait_for(2)[1]);
+    fixture.admin.delete(&format!("{}/slack", super::WEBHOOK)).success();
+    fixture.add_channel("discord");
+    fixture.admin.patch("/api/v1/user/name", &json!({"name": "@everyone *x*"})).success();
+    add(&fixture.admin, "heidi@example.com");
+    let discord = body(&fixture.receiver.wait_for(2)[1]);
     assert_eq!(names(&discord), ["allowed_mentions", "content"]);
     assert_eq!(discord["allowed_mentions"], json!({"parse": []}));
     let content = text(&discord["content"]);
@@ -162,38 +162,38 @@ fn slack_and_discord_get_words(start: Start) {
 }
 
 fn what_is_refused_is_not_announced(start: Start) {
-    let house = House::new(start);
-    house.tell("generic");
-    add(&house.admin, "grace@example.com");
+    let fixture = Fixture::new(start);
+    fixture.add_channel("generic");
+    add(&fixture.admin, "grace@example.com");
     let again = json!({"email": "grace@example.com", "role": "viewer"});
-    house.admin.post(super::MEMBERS, &again).failure(409, "conflict");
-    house
+    fixture.admin.post(super::MEMBERS, &again).failure(409, "conflict");
+    fixture
         .admin
         .post(super::MEMBERS, &json!({"email": "x", "role": "viewer"}))
         .failure(400, "validation_failed");
-    let own = house.admin.get("/api/v1/user").success()["id"].clone();
-    let last = house.admin.send_json("DELETE", super::MEMBERS, &json!({"user_id": own}));
+    let own = fixture.admin.get("/api/v1/user").success()["id"].clone();
+    let last = fixture.admin.send_json("DELETE", super::MEMBERS, &json!({"user_id": own}));
     last.failure(409, "conflict");
-    let _one = house.postbox.wait_for(1);
-    assert_eq!(deliveries(&house.admin, "").len(), 1);
+    let _one = fixture.receiver.wait_for(1);
+    assert_eq!(deliveries(&fixture.admin, "").len(), 1);
 }
 
 fn a_channel_of_another_organization_hears_nothing(start: Start) {
-    let house = House::new(start);
-    let other = house.admin.post("/api/v1/organizations", &json!({"name": "Elsewhere"})).success();
-    let elsewhere = house.admin.with_header("x-organization-id", other["id"].as_str().unwrap());
-    super::tell(&elsewhere, "generic", &house.postbox.url());
-    add(&house.admin, "grace@example.com");
+    let fixture = Fixture::new(start);
+    let other = fixture.admin.post("/api/v1/organizations", &json!({"name": "Elsewhere"})).success();
+    let elsewhere = fixture.admin.with_header("x-organization-id", other["id"].as_str().unwrap());
+    super::add_channel(&elsewhere, "generic", &fixture.receiver.url());
+    add(&fixture.admin, "grace@example.com");
     add(&elsewhere, "heidi@example.com");
-    let told = only(&house.postbox.wait_for(1), "member.added");
+    let message = only(&fixture.receiver.wait_for(1), "member.added");
     assert_eq!(
-        (&told["data"]["organization"], &told["data"]["email"]),
+        (&message["data"]["organization"], &message["data"]["email"]),
         (&json!("Elsewhere"), &json!("heidi@example.com"))
     );
-    assert_eq!(deliveries(&house.admin, ""), Vec::<Value>::new());
+    assert_eq!(deliveries(&fixture.admin, ""), Vec::<Value>::new());
     let seen = deliveries(&elsewhere, "");
     assert_eq!(seen.len(), 1);
     // Resources of others are not found.
     let path = format!("{DELIVERIES}/{}/replay", text(&seen[0]["id"]));
-    house.admin.post(&path, &json!({})).failure(404, "not_found");
+    fixture.admin.post(&path, &json!({})).failure(404, "not_found");
 }

@@ -19,7 +19,7 @@ from_both_databases!(
     what_a_mail_server_refuses_for_good_is_dead_at_once,
 );
 
-fn wish() -> Value {
+fn spec() -> Value {
     json!({
         "host": "smtp.example.com", "username": "launchway", "password": PASSWORD,
         "from_email": "launchway@example.com",
@@ -33,7 +33,7 @@ fn a_mail_server_is_configured_changed_and_deleted(start: Start) {
     admin.put(SMTP, &json!({"port": 25})).failure(404, "not_found");
     admin.delete(SMTP).failure(404, "not_found");
 
-    let created = admin.post(SMTP, &wish());
+    let created = admin.post(SMTP, &spec());
     assert_eq!(created.message(), "SMTP configuration created successfully");
     let config = created.success();
     expect_record(&config, SMTP_CONFIG);
@@ -51,7 +51,7 @@ fn a_mail_server_is_configured_changed_and_deleted(start: Start) {
     }
     assert_eq!(admin.get(SMTP).message(), "SMTP configuration retrieved successfully");
     assert_eq!(admin.get(SMTP).success(), config);
-    let message = admin.post(SMTP, &wish()).failure(409, "conflict");
+    let message = admin.post(SMTP, &spec()).failure(409, "conflict");
     assert!(message.contains("PUT /api/v1/notification/smtp"), "{message}");
 
     let mut change =
@@ -59,7 +59,7 @@ fn a_mail_server_is_configured_changed_and_deleted(start: Start) {
     // A password cannot be redirected to another server without knowing it.
     let message = admin.put(SMTP, &change).failure(400, "validation_failed");
     assert!(message.contains("password"), "{message}");
-    change["password"] = wish()["password"].clone();
+    change["password"] = spec()["password"].clone();
     let changed = admin.put(SMTP, &change);
     assert_eq!(changed.message(), "SMTP configuration updated successfully");
     let changed = changed.success();
@@ -98,7 +98,7 @@ fn deletes(server: &TestServer, first: &Value) {
         |admin, id| admin.send_json("DELETE", DOUBLED, &json!({ "id": id })),
     ];
     for way in ways {
-        let config = admin.post(SMTP, &wish()).success();
+        let config = admin.post(SMTP, &spec()).success();
         let deleted = way(&admin, config["id"].as_str().unwrap());
         assert_eq!((deleted.status, deleted.json()), (200, done.clone()));
         admin.get(SMTP).failure(404, "not_found");
@@ -107,7 +107,7 @@ fn deletes(server: &TestServer, first: &Value) {
 }
 
 #[test]
-fn what_is_wrong_with_a_mail_server_is_told() {
+fn what_is_wrong_with_a_mail_server_is_reported() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     assert_eq!(
@@ -131,25 +131,25 @@ fn what_is_wrong_with_a_mail_server_is_told() {
         ("to", json!(["nobody"])),
         ("to", json!(recipients(51))),
     ] {
-        let mut wrong = wish();
+        let mut wrong = spec();
         wrong[field] = value.clone();
         let message = admin.post(SMTP, &wrong).failure(400, "validation_failed");
         assert!(message.contains(field), "{field} {value}: {message}");
         assert!(!message.contains(PASSWORD), "{message}");
     }
     for alone in ["username", "password"] {
-        let mut half = wish();
+        let mut half = spec();
         half.as_object_mut().unwrap().remove(alone);
         let message = admin.post(SMTP, &half).failure(400, "validation_failed");
         assert_eq!(message, "`username` and `password` go together: give both, or neither");
     }
     // A public address, but not without encryption.
-    let mut open = wish();
+    let mut open = spec();
     (open["security"], open["host"]) = (json!("none"), json!("8.8.8.8"));
     let message = admin.post(SMTP, &open).failure(400, "validation_failed");
     assert!(message.contains("security") && message.contains("without encryption"), "{message}");
     admin.get(SMTP).failure(404, "not_found");
-    let mut most = wish();
+    let mut most = spec();
     (most["to"], most["from_name"]) = (json!(recipients(50)), json!("x".repeat(100)));
     assert_eq!(admin.post(SMTP, &most).success()["to"].as_array().unwrap().len(), 50);
     // An empty list means the admins again.
@@ -243,9 +243,9 @@ fn mail_logins_are_encrypted_and_the_password_is_not_shown() {
         ("LAUNCHWAY_LOG", "trace"),
     ]);
     let admin = server.admin();
-    let mut wish = wish();
-    (wish["host"], wish["port"]) = (json!("127.0.0.1"), json!(mail.port));
-    admin.post(SMTP, &wish).success();
+    let mut spec = spec();
+    (spec["host"], spec["port"]) = (json!("127.0.0.1"), json!(mail.port));
+    admin.post(SMTP, &spec).success();
     let tried = admin.post(TEST, &json!({"channel": "smtp"}));
     assert_eq!(tried.message(), "Test message delivered", "{}", tried.text);
     assert_eq!(names(&tried.success()), ["channel", "delivered", "error", "status", "type"]);

@@ -67,11 +67,11 @@ fn no_spelling_of_this_machine_is_reached(start: Start) {
     for host in
         ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "[::1]", "::ffff:127.0.0.1", "localhost", "10.0.0.1"]
     {
-        let wish = json!({"host": host, "port": receiver.port, "from_email": "a@example.com"});
+        let spec = json!({"host": host, "port": receiver.port, "from_email": "a@example.com"});
         for security in ["starttls", "tls", "none"] {
-            let mut wish = wish.clone();
-            wish["security"] = json!(security);
-            let message = admin.post(SMTP, &wish).failure(400, "validation_failed");
+            let mut spec = spec.clone();
+            spec["security"] = json!(security);
+            let message = admin.post(SMTP, &spec).failure(400, "validation_failed");
             assert!(message.contains("LAUNCHWAY_OUTBOUND_ALLOW"), "{host}: {message}");
         }
     }

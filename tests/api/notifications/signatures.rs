@@ -9,7 +9,7 @@ use launchway_testkit::{
 use serde_json::json;
 use sha2::Sha256;
 
-use super::{House, Start, TEST, WEBHOOK, add, from_both_databases, settled, text};
+use super::{Fixture, Start, TEST, WEBHOOK, add, from_both_databases, settled, text};
 
 from_both_databases!(a_secret_that_is_replaced_signs_beside_the_new_one_for_a_day);
 
@@ -36,12 +36,12 @@ fn signatures(message: &Message) -> usize {
 }
 
 fn a_secret_that_is_replaced_signs_beside_the_new_one_for_a_day(start: Start) {
-    let house = House::new(start);
-    house.tell("generic");
-    let first = new_secret(&house.admin);
+    let fixture = Fixture::new(start);
+    fixture.add_channel("generic");
+    let first = new_secret(&fixture.admin);
     assert!(first.starts_with("whsec_"));
-    add(&house.admin, "one@example.com");
-    let message = house.postbox.wait_for(1)[0].clone();
+    add(&fixture.admin, "one@example.com");
+    let message = fixture.receiver.wait_for(1)[0].clone();
     assert!(is_signed(&message.request, &first));
     assert_eq!(signatures(&message), 1, "no secret signs that nobody has seen");
     let id = message.request.header("webhook-id").unwrap();
@@ -62,29 +62,31 @@ fn a_secret_that_is_replaced_signs_beside_the_new_one_for_a_day(start: Start) {
     };
     assert!(!changed("webhook-id") && !changed("webhook-timestamp"));
 
-    let second = new_secret(&house.admin);
+    let second = new_secret(&fixture.admin);
     assert_ne!(first, second);
-    add(&house.admin, "two@example.com");
-    let both = house.postbox.wait_for(2)[1].clone();
+    add(&fixture.admin, "two@example.com");
+    let both = fixture.receiver.wait_for(2)[1].clone();
     assert!(is_signed(&both.request, &first) && is_signed(&both.request, &second));
     assert!(!is_signed(&message.request, &second));
 
     // A day later.
-    settled(&house.admin, "delivered", 2);
-    house.server.execute("UPDATE signing_secrets SET valid_until = created_at WHERE valid_until IS NOT NULL");
-    add(&house.admin, "three@example.com");
-    let last = house.postbox.wait_for(3)[2].clone();
+    settled(&fixture.admin, "delivered", 2);
+    fixture
+        .server
+        .execute("UPDATE signing_secrets SET valid_until = created_at WHERE valid_until IS NOT NULL");
+    add(&fixture.admin, "three@example.com");
+    let last = fixture.receiver.wait_for(3)[2].clone();
     assert!(is_signed(&last.request, &second) && !is_signed(&last.request, &first));
     assert_eq!(signatures(&last), 1);
 }
 
 #[test]
 fn a_test_message_is_signed_too_and_six_secrets_at_most_sign() {
-    let house = House::new(launchway_testkit::server::TestServer::configured);
-    house.tell("generic");
-    let secrets: Vec<String> = (0..8).map(|_| new_secret(&house.admin)).collect();
-    house.admin.post(TEST, &json!({"channel": "generic"})).success();
-    let message = house.postbox.wait_for(1)[0].clone();
+    let fixture = Fixture::new(launchway_testkit::server::TestServer::configured);
+    fixture.add_channel("generic");
+    let secrets: Vec<String> = (0..8).map(|_| new_secret(&fixture.admin)).collect();
+    fixture.admin.post(TEST, &json!({"channel": "generic"})).success();
+    let message = fixture.receiver.wait_for(1)[0].clone();
     let valid: Vec<bool> = secrets.iter().map(|secret| is_signed(&message.request, secret)).collect();
     assert_eq!(valid, [false, false, true, true, true, true, true, true]);
     assert_eq!(signatures(&message), 6);
@@ -92,11 +94,12 @@ fn a_test_message_is_signed_too_and_six_secrets_at_most_sign() {
 
 #[test]
 fn messages_to_slack_and_discord_carry_no_signature() {
-    let house = House::with(launchway_testkit::server::TestServer::configured, TestReceiver::taking(), &[]);
-    house.tell("slack");
-    house.tell("discord");
-    add(&house.admin, "one@example.com");
-    for message in house.postbox.wait_for(2) {
+    let fixture =
+        Fixture::with(launchway_testkit::server::TestServer::configured, TestReceiver::taking(), &[]);
+    fixture.add_channel("slack");
+    fixture.add_channel("discord");
+    add(&fixture.admin, "one@example.com");
+    for message in fixture.receiver.wait_for(2) {
         for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
             assert_eq!(message.request.header(name), None);
         }

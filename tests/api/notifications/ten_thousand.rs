@@ -19,7 +19,7 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use super::{MEMBERS, Start, allowing, ledger::Ledger, signatures::new_secret, tell, text};
+use super::{MEMBERS, Start, add_channel, allowing, ledger::Ledger, signatures::new_secret, text};
 use crate::wait::until_within;
 
 /// The number of messages on each database.
@@ -44,42 +44,42 @@ fn every_message_is_delivered_or_dead_on_postgres() {
 fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     let begun = Instant::now();
     // Of twenty, one hangs and six fail.
-    let postbox = TestReceiver::answering(|number, _| match number % 20 {
+    let receiver = TestReceiver::answering(|number, _| match number % 20 {
         7 => Reply::Silence,
         1 | 4 | 9 | 12 | 15 | 18 => Reply::Status(503),
         _ => Reply::Status(204),
     });
-    let allowed = allowing(&postbox);
+    let allowed = allowing(&receiver);
     let mut server = start(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
         ("LAUNCHWAY_NOTIFICATION_RETRIES", "200ms,400ms,800ms,1s,1s"),
         ("LAUNCHWAY_NOTIFICATION_TIMEOUT", "500ms"),
         ("LAUNCHWAY_LOG", "error"),
     ]);
-    let crowd = Crowd::new(&server, &postbox);
+    let tenants = Tenants::new(&server, &receiver);
     let mut work = Work::default();
     let shares = (0..ORGANIZATIONS).map(|number| (count + number) / ORGANIZATIONS);
     thread::scope(|scope| {
-        for (home, share) in crowd.homes.iter().zip(shares) {
-            let crowd = &crowd;
-            scope.spawn(move || crowd.make(home, share));
+        for (home, share) in tenants.homes.iter().zip(shares) {
+            let tenants = &tenants;
+            scope.spawn(move || tenants.make(home, share));
         }
         for step in 1..=2 * DEATHS {
             let enough = step * count / (2 * DEATHS + 2);
-            until_within(TIMEOUT, "enough messages", || (postbox.taken() >= enough).then_some(()));
+            until_within(TIMEOUT, "enough messages", || (receiver.taken() >= enough).then_some(()));
             if step % 2 == 0 {
-                postbox.die();
+                receiver.die();
                 thread::sleep(Duration::from_millis(300));
-                postbox.come_back();
+                receiver.come_back();
             } else {
                 work.count(&server);
                 server.kill();
                 server.restart();
-                server.url().clone_into(&mut crowd.url.write().unwrap());
+                server.url().clone_into(&mut tenants.url.write().unwrap());
             }
         }
     });
-    let made = crowd.made.load(Ordering::SeqCst);
+    let made = tenants.made.load(Ordering::SeqCst);
     assert_eq!(made, count);
     let open = "SELECT CAST(COUNT(*) AS TEXT) AS value FROM deliveries WHERE state IN ('pending', 'sending')";
     until_within(TIMEOUT, "the end of all messages", || {
@@ -89,8 +89,8 @@ fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     work.count(&server);
     server.kill();
 
-    let mut ledger = Ledger::new(&server, made, postbox.messages());
-    ledger.secrets = crowd.homes.iter().map(|home| (home.path.clone(), home.secret.clone())).collect();
+    let mut ledger = Ledger::new(&server, made, receiver.messages());
+    ledger.secrets = tenants.homes.iter().map(|home| (home.path.clone(), home.secret.clone())).collect();
     work.report(&server, &ledger, begun.elapsed());
     assert_eq!(ledger.differences(), Vec::<String>::new());
     assert!(ledger.delivered.len() > count * 9 / 10, "{} were delivered", ledger.delivered.len());
@@ -100,16 +100,19 @@ fn every_message_is_delivered_or_dead(start: Start, count: usize) {
 /// The same comparison detects differences, if there are some.
 fn would_notice(mut ledger: Ledger) {
     let one = ledger.delivered.pop_first().unwrap();
-    let told = ledger.differences();
-    assert!(told.iter().any(|told| told.contains("delivered and")), "{told:?}");
-    assert!(told.iter().any(|told| told.contains(&one) && told.contains("nobody knows of it")), "{told:?}");
+    let differences = ledger.differences();
+    assert!(differences.iter().any(|one| one.contains("delivered and")), "{differences:?}");
+    assert!(
+        differences.iter().any(|line| line.contains(&one) && line.contains("nobody knows of it")),
+        "{differences:?}"
+    );
     ledger.delivered.insert(one.clone());
 
     let index = ledger.received.iter().position(|message| message.is_taken).unwrap();
     let message = ledger.received[index].clone();
     ledger.received[index].request.body = message.request.body.replacen('a', "b", 1);
-    let told = ledger.differences();
-    assert!(told.iter().any(|told| told.contains("is not signed")), "{told:?}");
+    let differences = ledger.differences();
+    assert!(differences.iter().any(|one| one.contains("is not signed")), "{differences:?}");
     ledger.received[index] = message;
 
     ledger.received.retain(|message| message.request.header("webhook-id") != Some(&one));
@@ -125,7 +128,7 @@ struct Home {
     secret: String,
 }
 
-struct Crowd {
+struct Tenants {
     homes: Vec<Home>,
     /// The current URL of the server.
     url: RwLock<String>,
@@ -133,8 +136,8 @@ struct Crowd {
     made: AtomicUsize,
 }
 
-impl Crowd {
-    fn new(server: &TestServer, postbox: &TestReceiver) -> Self {
+impl Tenants {
+    fn new(server: &TestServer, receiver: &TestReceiver) -> Self {
         let admin = server.admin();
         let home = |number: usize| {
             let made = admin.post("/api/v1/organizations", &json!({"name": format!("Home {number}")}));
@@ -142,7 +145,7 @@ impl Crowd {
             let email = format!("person{number}@example.com");
             let person = super::add(&client, &email);
             super::remove(&client, &person);
-            tell(&client, "generic", &format!("{}/{number}", postbox.url()));
+            add_channel(&client, "generic", &format!("{}/{number}", receiver.url()));
             let secret = new_secret(&client);
             Home { client, email, person, path: format!("/hook/{number}"), secret }
         };

@@ -46,13 +46,13 @@ fn a_push_that_was_missed_is_deployed_at_the_next_start(mut stage: Stage) {
     let story = stage.story_of(&text(&caught_up["id"]));
     let line = format!("Deployment requested because main is at {} and no push was received", &third[..7]);
     assert!(story.contains(&line), "{story}");
-    let trail = stage.admin.get("/api/v1/audit/logs?resource_type=deployment&actor=launchway").success();
-    let told = trail["activities"].as_array().unwrap().iter().map(|entry| text(&entry["message"]));
+    let audit_log = stage.admin.get("/api/v1/audit/logs?resource_type=deployment&actor=launchway").success();
+    let entries = audit_log["activities"].as_array().unwrap().iter().map(|entry| text(&entry["message"]));
     let expected = format!(
         "launchway requested a deployment of the application `site` (production), because `main` is at {} and no push was received",
         &third[..7]
     );
-    assert!(told.into_iter().any(|message| message == expected), "{trail}");
+    assert!(entries.into_iter().any(|message| message == expected), "{audit_log}");
 
     // Another start finds nothing to do.
     assert!(stage.server.terminate().success());
@@ -152,8 +152,8 @@ fn an_unreachable_repository_blocks_no_other_and_is_logged_once() {
     let third = site_repository.write("index.html", "three").commit();
     becomes(&stage, &found, &third);
     let log = stage.server.log();
-    let told = log.lines().filter(|line| line.contains("a branch could not be compared"));
-    assert_eq!(told.filter(|line| line.contains(&lost)).count(), 1, "{log}");
+    let reported = log.lines().filter(|line| line.contains("a branch could not be compared"));
+    assert_eq!(reported.filter(|line| line.contains(&lost)).count(), 1, "{log}");
 
     // Once it is there again, it is compared again.
     std::fs::rename(&away, gone.path()).unwrap();

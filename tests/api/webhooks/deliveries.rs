@@ -25,7 +25,7 @@ super::super::on_both_databases!(
     every_application_that_follows_the_branch_is_deployed,
     a_delivery_that_failed_can_be_sent_again,
     of_many_at_once_one_deploys,
-    the_trail_and_the_log_name_the_code_host,
+    the_audit_log_and_the_log_name_the_code_host,
 );
 
 /// Asserts the envelope of `POST /api/v1/webhook`, and returns the message.
@@ -226,15 +226,15 @@ fn every_application_that_follows_the_branch_is_deployed(server: TestServer) {
     let followed = Followed::by(server, Host::GitHub);
     let (admin, client) = (&followed.admin, followed.client());
     let another = |name: &str, change: &dyn Fn(&mut Value)| {
-        let mut wish = site(name, "https://github.com/ada/engine/");
-        change(&mut wish);
-        create(admin, &wish)
+        let mut spec = site(name, "https://github.com/ada/engine/");
+        change(&mut spec);
+        create(admin, &spec)
     };
     let second = another("second", &|_| ());
-    let by_hand = another("by hand", &|wish| wish["auto_deploy"] = json!(false));
-    let next = another("next", &|wish| wish["branch"] = json!("next"));
+    let by_hand = another("by hand", &|spec| spec["auto_deploy"] = json!(false));
+    let next = another("next", &|spec| spec["branch"] = json!("next"));
     let elsewhere =
-        another("elsewhere", &|wish| wish["repository"] = json!("https://github.com/ada/engines"));
+        another("elsewhere", &|spec| spec["repository"] = json!("https://github.com/ada/engines"));
     assert_eq!(secret_of(admin, &by_hand), followed.secret);
 
     let push = followed.host.push("main", "A change");
@@ -313,13 +313,13 @@ fn of_many_at_once_one_deploys(server: TestServer) {
     assert_eq!(followed.pushes(), 1);
 }
 
-fn the_trail_and_the_log_name_the_code_host(server: TestServer) {
+fn the_audit_log_and_the_log_name_the_code_host(server: TestServer) {
     let followed = Followed::by(server, Host::Forgejo);
     let push = followed.host.push("main", "A change").called("its-own-id");
     let client = followed.client().with_header("x-request-id", "from-the-host");
     handled(&push.send(&client, &followed.secret));
-    let trail = followed.admin.get("/api/v1/audit/logs?resource_type=deployment&page_size=1").success();
-    let entry = &trail["activities"][0];
+    let audit_log = followed.admin.get("/api/v1/audit/logs?resource_type=deployment&page_size=1").success();
+    let entry = &audit_log["activities"][0];
     let deployment = &deployments(&followed.admin, &followed.id)[0];
     assert_eq!(
         entry["message"],

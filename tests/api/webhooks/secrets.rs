@@ -36,7 +36,7 @@ fn a_secret_is_made_when_it_is_first_read_and_stays(server: TestServer) {
 
     let [stored] = &server.query("SELECT secret AS value FROM webhook_secrets WHERE valid_until IS NULL")[..]
     else {
-        panic!("one secret is told");
+        panic!("one secret is reported");
     };
     assert!(!stored.contains(&rotated.success()["secret"].as_str().unwrap()[..16]), "{stored}");
 }

@@ -262,11 +262,11 @@ impl Installation {
         let ada = json!({"email": "ada@example.com", "username": "ada", "password": "correct horse battery"});
         let registered = self.api().post("/api/v1/auth/register", &ada).success();
         self.api = Some(self.api().with_token(registered["access_token"].as_str().unwrap()));
-        let wish = json!({
+        let spec = json!({
             "name": "site", "repository": repository.path(), "branch": "main", "port": 8080,
             "environment": "production", "build_pack": "static", "health_check_path": "",
         });
-        let application = self.api().post("/api/v1/deploy/application", &wish).success();
+        let application = self.api().post("/api/v1/deploy/application", &spec).success();
         let id = application["deployments"][0]["id"].as_str().unwrap().to_owned();
         until_within(Duration::from_secs(60), "the deployment", || {
             let found: Value =

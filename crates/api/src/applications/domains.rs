@@ -9,7 +9,6 @@ use launchway_domain::{
 };
 use serde_json::json;
 
-use super::ApplicationView;
 use crate::{
     Api,
     body::Body,
@@ -20,6 +19,7 @@ use crate::{
     error::{ApiError, Code},
     input::input,
     query::Query,
+    views::applications::ApplicationView,
 };
 
 const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);

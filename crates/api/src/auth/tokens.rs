@@ -3,10 +3,7 @@
 use actix_web::web::Data;
 use launchway_domain::ids::ApiTokenId;
 
-use super::{
-    requests::IssueToken,
-    views::{ApiTokenView, IssuedApiTokenView},
-};
+use super::requests::IssueToken;
 use crate::{
     Api,
     body::Body,
@@ -16,6 +13,7 @@ use crate::{
     error::Code,
     input::{NoFields, input},
     query::Path,
+    views::auth::{ApiTokenView, IssuedApiTokenView},
 };
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -52,8 +50,8 @@ async fn issue_token(
     caller: SessionCaller,
     body: Body<IssueToken>,
 ) -> Reply<IssuedApiTokenView> {
-    let wish = body.read().await?.into();
-    let issued = api.services.api_tokens.issue(&caller, wish).await?;
+    let request = body.read().await?.into();
+    let issued = api.services.api_tokens.issue(&caller, request).await?;
     Ok(success("Token created successfully", issued.into()))
 }
 

@@ -2,10 +2,7 @@
 
 use actix_web::web::Data;
 
-use super::{
-    requests::TwoFactorCode,
-    views::{RecoveryCodes, TwoFactorSetupView},
-};
+use super::requests::TwoFactorCode;
 use crate::{
     Api,
     body::Body,
@@ -14,6 +11,7 @@ use crate::{
     envelope::{Nothing, Reply, success},
     error::Code,
     input::NoFields,
+    views::auth::{RecoveryCodes, TwoFactorSetupView},
 };
 
 pub(super) fn endpoints() -> Vec<Endpoint> {

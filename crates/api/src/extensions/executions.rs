@@ -1,14 +1,11 @@
 //! Runs of extensions.
 
-pub(super) mod views;
-
 use actix_web::web::Data;
 use launchway_domain::{
     auth::{Action, Permission, Resource},
     ids::ExecutionId,
 };
 
-use self::views::{ExecutionLogsView, ExecutionView, ExecutionsView};
 use super::ExtensionPath;
 use crate::{
     Api,
@@ -20,6 +17,7 @@ use crate::{
     input::input,
     pages::Paged,
     query::{Path, Query},
+    views::executions::{ExecutionLogsView, ExecutionView, ExecutionsView},
 };
 
 const READ: Permission = Permission::new(Resource::Extension, Action::Read);

@@ -16,8 +16,12 @@ use launchway_application::{
 use launchway_domain::logs::LogLineId;
 use tokio::time::{Instant, sleep};
 
-use super::views::{LogEvent, LogView};
-use crate::{Api, caller::Caller, error::ApiError};
+use crate::{
+    Api,
+    caller::Caller,
+    error::ApiError,
+    views::logs::{LogEvent, LogView},
+};
 
 /// The number of lines that are read at once.
 const BATCH: i64 = 500;

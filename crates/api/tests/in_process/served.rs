@@ -16,7 +16,7 @@ use actix_web::{
 };
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    EngineStatus, OutboundPorts, Ports, ServiceContext, Services, WakeSignal,
+    EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
     routes::{RoutePorts, Routes},
 };
@@ -52,7 +52,7 @@ pub(crate) struct Served {
 impl Served {
     /// Serves every route of the API, and one more that panics.
     pub(crate) fn with_a_route_that_panics() -> Self {
-        let (tell, told) = mpsc::channel();
+        let (sender, channel) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             System::new().block_on(async move {
                 let api = Data::new(api());
@@ -70,11 +70,11 @@ impl Served {
                 .unwrap();
                 let address = server.addrs()[0];
                 let server = server.run();
-                tell.send((api, address, server.handle())).unwrap();
+                sender.send((api, address, server.handle())).unwrap();
                 server.await.unwrap();
             });
         });
-        let (api, address, handle) = told.recv().unwrap();
+        let (api, address, handle) = channel.recv().unwrap();
         Self { api, address, handle, thread: Some(thread) }
     }
 
@@ -102,7 +102,9 @@ fn api() -> Api {
         ids: Arc::new(CountingIds::default()),
         wake: WakeSignal::default(),
         engine: EngineStatus::default(),
+        terms: Terms::default(),
         entropy: Arc::new(CountingEntropy::default()),
+        replica: OwnReplica::default(),
     };
     let routes = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),

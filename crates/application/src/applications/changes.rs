@@ -248,10 +248,7 @@ impl Applications {
             JobWrite::Enqueue(job_about(&application, JobKind::Remove, &self.context)).into(),
             self.context.record(actor.author(), event),
         ];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => APPLICATION,
-            error => error.into(),
-        })?;
+        self.context.commit(writes, APPLICATION).await?;
         self.context.wake.notify();
         Ok(())
     }

@@ -70,10 +70,7 @@ impl Applications {
         let event = named(&application, &what, &domain);
         let write = Write::RemoveDomain { scope, id, domain, at };
         let writes = vec![write.into(), self.context.record(actor.author(), event)];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => DOMAIN,
-            error => error.into(),
-        })?;
+        self.context.commit(writes, DOMAIN).await?;
         self.lead_traffic(scope, id).await;
         self.detail(actor, id).await
     }

@@ -7,7 +7,7 @@ use launchway_domain::{
     deployments::Write as DeploymentWrite,
     ids::ApplicationId,
     jobs::{JobKind, Write as JobWrite},
-    store::{self, StoreError},
+    store,
 };
 
 use super::{APPLICATION, Applications, ShownVariables, UPDATE, titled};
@@ -79,10 +79,7 @@ impl Applications {
         id: ApplicationId,
         writes: Vec<store::Write>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => APPLICATION,
-            error => error.into(),
-        })?;
+        self.context.commit(writes, APPLICATION).await?;
         self.context.wake.notify();
         self.detail(actor, id).await
     }

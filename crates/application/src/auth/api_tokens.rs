@@ -125,10 +125,7 @@ impl ApiTokens {
         };
         let event = Event::new(Action::Delete, Resource::Token, id, "revoked an API token");
         let writes = vec![revocation.into(), self.context.record(actor.author(), event)];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => Error::NotFound("the API token"),
-            error => error.into(),
-        })
+        self.context.commit(writes, Error::NotFound("the API token")).await
     }
 }
 

@@ -75,11 +75,8 @@ impl Logins {
             .map(Into::into)
             .chain([self.context.record(author(&profile, origin), login)])
             .collect();
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            // The password was changed in the meantime, or the code was used before.
-            StoreError::Stale => WRONG,
-            error => error.into(),
-        })?;
+        // Stale if the password was changed in the meantime, or the code was used before.
+        self.context.commit(writes, WRONG).await?;
         Ok(LoggedIn { token, session, profile })
     }
 

@@ -7,7 +7,6 @@ use launchway_domain::{
     auth::{Actor, CredentialRepository, Origin, Password, PasswordHasher, TokenHash, Write},
     ids::SessionId,
     secret::Secret,
-    store::StoreError,
     users::{EmailAddress, UserRepository},
 };
 
@@ -85,10 +84,7 @@ impl Passwords {
             Write::EndSessions { user_id, keep, at }.into(),
             self.context.record(actor.author(), event.with_changed_secret("password")),
         ];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => WRONG,
-            error => error.into(),
-        })
+        self.context.commit(writes, WRONG).await
     }
 
     /// Sets the first password of a new user, authenticated by their setup token.
@@ -109,10 +105,7 @@ impl Passwords {
             Write::SetPassword { user_id, hash, at }.into(),
             self.context.record(author(&profile, origin), event.with_changed_secret("password")),
         ];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => VOID,
-            error => error.into(),
-        })
+        self.context.commit(writes, VOID).await
     }
 
     /// Sets a password without the current one, and ends all sessions of that user. It has no permission

@@ -6,7 +6,6 @@ use launchway_domain::{
     audit::{Action, Event, Resource},
     auth::{Actor, CredentialRepository, RecoveryCode, TotpSecret, TwoFactor, Write},
     secret::{Secret, SecretBox},
-    store::StoreError,
 };
 
 use super::{LoginAttempts, second_factor};
@@ -108,10 +107,7 @@ impl TwoFactorLogin {
                 Write::DisableTwoFactor { user_id, at: now }.into(),
                 self.context.record(actor.author(), event(actor, "turned two-factor login off")),
             ];
-            self.context.store.commit(writes).await.map_err(|error| match error {
-                StoreError::Stale => WRONG,
-                error => error.into(),
-            })
+            self.context.commit(writes, WRONG).await
         };
         self.login_attempts.bounded(&actor.user().email, actor.origin().client.address, attempt).await
     }
@@ -127,10 +123,7 @@ impl TwoFactorLogin {
 
     async fn commit(&self, actor: &Actor, write: Write, event: Event, when_stale: &str) -> Result<(), Error> {
         let writes = vec![write.into(), self.context.record(actor.author(), event)];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => Error::Conflict(when_stale.to_owned()),
-            error => error.into(),
-        })
+        self.context.commit(writes, Error::Conflict(when_stale.to_owned())).await
     }
 }
 

@@ -138,12 +138,14 @@ impl Pipeline {
             composer: Arc::clone(&ports.composer),
             inventory: Arc::clone(&ports.inventory),
             deployments: Arc::clone(&ports.deployments),
+            terms: context.terms,
         });
         let health = Arc::new(HealthCheck {
             probe: Arc::clone(&ports.probe),
             deployer: Arc::clone(&ports.deployer),
             inventory: Arc::clone(&ports.inventory),
             timings,
+            terms: context.terms,
         });
         let releaser = Releaser::new(&ports, Arc::clone(&workloads), Arc::clone(&health), &records);
         let lifecycle = Lifecycle::new(&ports, Arc::clone(&subjects), workloads, health, accounts, &records);
@@ -170,7 +172,7 @@ impl Pipeline {
     /// Logs in the deployment log that its job waits for the engine.
     pub(crate) async fn log_waiting(&self, claimed: &ClaimedJob, reason: &str) {
         let Ok(deployment_id) = claimed.job.payload.parse() else { return };
-        let text = format!("Waiting for the Docker engine: {reason}");
+        let text = format!("Waiting for the {}: {reason}", self.records.context.terms.engine);
         let (application_id, at) = (claimed.job.subject.into(), self.records.now());
         let line = NewLine { application_id, deployment_id, level: Level::Warn, text, at };
         store_line(&*self.subjects.logs, line).await;

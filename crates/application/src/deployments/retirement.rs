@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    applications::ApplicationRepository,
+    applications::{Application, ApplicationRepository},
+    clock::Timestamp,
     deployments::{
         ContainerId, ContainerRecord, ContainerState, Deployer, Deployment, DeploymentRepository,
         EngineInventory, Owner, StepError, Write,
@@ -81,7 +82,7 @@ pub struct Retirer {
 impl Retirer {
     /// Waits for the last request, stops the containers, collects their output, and removes them.
     pub(crate) async fn retire(&self, retired: &Retired) -> Result<(), StepError> {
-        self.routes.drain(retired.application, retired.container.clone()).await;
+        self.routes.drain_patiently(retired.application, retired.container.clone()).await;
         let record = self.deployments.get(retired.scope, retired.deployment).await.map_err(unreadable)?;
         let container = match &retired.container {
             Some(container) => Some(container.clone()),
@@ -127,13 +128,24 @@ impl Retirer {
         if let Some(recorded) = &mut printed_by.container {
             recorded.id = container.clone();
         }
-        let view: EngineView = match record.is_composition() {
-            true => self.inventory.containers().await.map_err(|error| error.to_string())?.into(),
-            false => EngineView::default(),
-        };
-        let (sidecars, now) = (view.sidecars(&printed_by), self.context.clock.now());
-        runtime_logs.collect(&application, &printed_by, &sidecars, now).await.map(|_| ())
+        let now = self.context.clock.now();
+        collect_output(runtime_logs, &*self.inventory, &application, &printed_by, now).await
     }
+}
+
+/// Collects the new output of the containers of a version.
+pub(super) async fn collect_output(
+    runtime_logs: &RuntimeLogs,
+    inventory: &dyn EngineInventory,
+    application: &Application,
+    version: &Deployment,
+    now: Timestamp,
+) -> Result<(), String> {
+    let view: EngineView = match version.is_composition() {
+        true => inventory.containers().await.map_err(|error| error.to_string())?.into(),
+        false => EngineView::default(),
+    };
+    runtime_logs.collect(application, version, &view.sidecars(version), now).await.map(|_| ())
 }
 
 fn unreadable(error: StoreError) -> StepError {

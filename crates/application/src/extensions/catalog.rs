@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use launchway_domain::{
     extensions::{Definition, Extension, ExtensionKey, ExtensionRepository, Validation, Write, content_hash},
+    replicas::ReleaseVersion,
     store::{self, StoreError},
 };
 
@@ -31,12 +32,17 @@ impl Catalog {
         Self { extensions, context }
     }
 
-    /// Updates the catalog to `files`, and returns the number of changed entries. An invalid definition is
-    /// logged, never replaces a valid one, and does not affect the others.
+    /// Updates the catalog to `files` of this `version`, and returns the number of changed entries. An invalid
+    /// definition is logged, never replaces a valid one, and does not affect the others. The catalog of a newer version
+    /// stays as it is.
     ///
     /// # Errors
     /// [`StoreError`] when the commit fails.
-    pub async fn load(&self, files: &[CatalogFile<'_>]) -> Result<usize, StoreError> {
+    pub async fn load(
+        &self,
+        files: &[CatalogFile<'_>],
+        version: ReleaseVersion,
+    ) -> Result<usize, StoreError> {
         let known = self.extensions.catalog().await?;
         let known: HashMap<_, _> =
             known.into_iter().map(|(key, validation, hash)| (key, (validation, hash))).collect();
@@ -58,7 +64,14 @@ impl Catalog {
         let changed = writes.len();
         if changed > 0 || known.keys().any(|key| !keep.contains(key)) {
             writes.push(Write::Withdraw { keep, at: self.context.clock.now() }.into());
-            self.context.store.commit(writes).await?;
+            writes.insert(0, Write::ClaimCatalog(version).into());
+            match self.context.store.commit(writes).await {
+                Err(StoreError::Stale) => {
+                    tracing::info!("the catalog of a newer version is kept");
+                    return Ok(0);
+                }
+                committed => committed?,
+            }
         }
         Ok(changed)
     }

@@ -8,7 +8,6 @@ use launchway_domain::{
     jobs::{JobKind, NewJob, Write as JobWrite},
     organizations::Scope,
     quotas::Resource as Limited,
-    store::{StoreError, Unique},
 };
 
 use super::{CREATE, DELETE, EXTENSION, Extensions, description::described, may_act_on_host};
@@ -38,21 +37,18 @@ impl Extensions {
             )));
         }
         let fork = self.forked(actor, scope, &source, yaml)?;
-        let (id, forked) = (fork.id, fork.key.clone());
+        let id = fork.id;
         let event =
-            Event::new(Did::Create, Audited::Extension, &forked, format!("forked the extension `{key}`"))
+            Event::new(Did::Create, Audited::Extension, &fork.key, format!("forked the extension `{key}`"))
                 .with("parent_extension_id", key)
                 .with("content_hash", &fork.content_hash);
         let mut writes: Vec<_> = self.context.claim(idempotency, id.into()).into_iter().collect();
         let at = self.context.clock.now();
         writes.extend(self.ports.quotas.require(scope, Limited::ExtensionForks, 1, at).map(Into::into));
-        writes.push(Write::Fork(Box::new(fork)).into());
+        writes.push(Write::Fork(Box::new(fork.clone())).into());
         writes.push(self.context.record(actor.author(), event));
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
-            error => error.into(),
-        })?;
-        self.find(scope, &forked).await
+        self.context.store.commit(writes).await?;
+        Ok(fork)
     }
 
     /// Returns the record of the fork.
@@ -120,10 +116,7 @@ impl Extensions {
             Write::FollowJobs { at: now }.into(),
             self.context.record(actor.author(), event),
         ];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => EXTENSION,
-            error => error.into(),
-        })?;
+        self.context.commit(writes, EXTENSION).await?;
         self.context.wake.notify();
         Ok(Extension { deleted_at: Some(now), ..extension })
     }

@@ -17,7 +17,7 @@ use launchway_domain::{
     logs::MASK,
     organizations::Scope,
     quotas::Resource as Limited,
-    store::{StoreError, Unique},
+    store::StoreError,
 };
 
 use super::{CREATE, EXECUTION, EXTENSION, Extensions, UPDATE, may_act_on_host};
@@ -67,11 +67,7 @@ impl Extensions {
         writes.push(JobWrite::Enqueue(NewJob { payload: id.to_string(), ..job }).into());
         writes.push(Write::Request { execution: Box::new(execution), steps, installs }.into());
         writes.push(self.context.record(actor.author(), event));
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => EXTENSION,
-            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
-            error => error.into(),
-        })?;
+        self.context.commit(writes, EXTENSION).await?;
         self.context.wake.notify();
         self.ports.executions.detail(scope, id).await?.ok_or(EXECUTION)
     }

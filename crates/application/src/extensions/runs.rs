@@ -5,7 +5,7 @@
 
 mod attempt;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use launchway_domain::{
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
@@ -97,7 +97,8 @@ impl Runs {
             _ => return self.settle(claimed.lease, Outcome::Succeeded, Vec::new()).await,
         }
         let is_left_over = detail.execution.state == ExecutionState::Running;
-        let attempt = match self.attempt(claimed.lease, &detail, job_control) {
+        let reserved = self.ports.routes.addresses().await?;
+        let attempt = match self.attempt(claimed.lease, &detail, reserved, job_control) {
             Ok(attempt) => attempt,
             Err(reason) => return self.end_unopened(claimed.lease, &detail.execution, reason).await,
         };
@@ -135,6 +136,7 @@ impl Runs {
         &self,
         lease: Lease,
         detail: &ExecutionDetail,
+        reserved: Vec<IpAddr>,
         job_control: &'a JobControl,
     ) -> Result<Attempt<'a>, &'static str> {
         let execution = detail.execution.clone();
@@ -158,6 +160,7 @@ impl Runs {
             extension: detail.extension.key.clone(),
             execution: execution.id,
             values: Secret::new(values),
+            reserved,
         };
         Ok(Attempt { lease, execution, run, steps, log: RunLog::new(lines, masker), job_control })
     }

@@ -6,7 +6,6 @@ use launchway_domain::{
     ids::DeliveryId,
     notifications::{Delivery, DeliveryFilter, DeliveryState, Write},
     page::{Page, PageRequest},
-    store::StoreError,
 };
 
 use super::{Notifications, READ, UPDATE};
@@ -55,13 +54,9 @@ impl Notifications {
         let entry = Entry::new(Did::Update, Audited::Notification, id, what);
         let replay = Write::Replay { scope, id, at: self.context.clock.now() };
         let writes = vec![replay.into(), self.context.record(actor.author(), entry)];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => Error::Conflict(format!(
-                "no active {} channel is configured: configure it or enable it",
-                delivery.channel.as_str()
-            )),
-            error => error.into(),
-        })?;
+        let kind = delivery.channel.as_str();
+        let missing = format!("no active {kind} channel is configured: configure it or enable it");
+        self.context.commit(writes, Error::Conflict(missing)).await?;
         self.context.wake.notify();
         self.ports.notifications.delivery(scope, id).await?.ok_or(DELIVERY)
     }

@@ -103,7 +103,6 @@ impl Notifications {
         writes.push(insert.into());
         writes.push(self.context.record(actor.author(), entry));
         self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::SmtpConfig) => Error::MailServerConfigured,
             StoreError::Stale => ORGANIZATION,
             error => error.into(),
@@ -168,7 +167,7 @@ impl Notifications {
         let entry = entry.with("host", &config.host).with("is_active", config.is_active);
         let update = Write::UpdateSmtp(Box::new(config.clone()));
         let writes = vec![update.into(), self.context.record(actor.author(), entry)];
-        self.context.store.commit(writes).await.map_err(gone)?;
+        self.context.commit(writes, SMTP).await?;
         self.context.wake.notify();
         Ok(config)
     }
@@ -188,7 +187,7 @@ impl Notifications {
         let entry = Entry::new(Did::Delete, Audited::SmtpConfig, config.id, what);
         let delete = Write::DeleteSmtp { scope, id: config.id, at: self.context.clock.now() };
         let writes = vec![delete.into(), self.context.record(actor.author(), entry)];
-        self.context.store.commit(writes).await.map_err(gone)
+        self.context.commit(writes, SMTP).await
     }
 
     async fn smtp_config(&self, scope: Scope) -> Result<SmtpConfig, Error> {
@@ -222,12 +221,5 @@ impl Notifications {
         let place = SmtpConfig::associated_data(id);
         let seal = |password: &Secret<String>| self.ports.secrets.seal(&place, password.expose().as_bytes());
         Ok(password.map(seal).transpose()?)
-    }
-}
-
-fn gone(error: StoreError) -> Error {
-    match error {
-        StoreError::Stale => SMTP,
-        error => error.into(),
     }
 }

@@ -80,7 +80,6 @@ impl Notifications {
         writes.push(Write::InsertWebhook(config).into());
         writes.push(self.context.record(actor.author(), entry));
         self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Taken(Unique::IdempotencyKey) => Error::Repeated,
             StoreError::Taken(Unique::WebhookConfig) => Error::WebhookConfigured(kind),
             StoreError::Stale => ORGANIZATION,
             error => error.into(),
@@ -121,7 +120,7 @@ impl Notifications {
         let at = self.context.clock.now();
         let update = Write::UpdateWebhook { scope, kind, url: sealed, is_active, at };
         let writes = vec![update.into(), self.context.record(actor.author(), entry)];
-        self.context.store.commit(writes).await.map_err(gone)?;
+        self.context.commit(writes, WEBHOOK).await?;
         self.context.wake.notify();
         // An actor who may change the URL may see it, even without the permission to read.
         let config = self.webhook_config(scope, kind).await?;
@@ -157,7 +156,7 @@ impl Notifications {
         let entry = Entry::new(Did::Delete, Audited::Notification, config.id, what);
         let delete = Write::DeleteWebhook { scope, kind, at: self.context.clock.now() };
         let writes = vec![delete.into(), self.context.record(actor.author(), entry)];
-        self.context.store.commit(writes).await.map_err(gone)
+        self.context.commit(writes, WEBHOOK).await
     }
 
     /// Rotates the secret that signs messages to the organization's generic webhook channel, or creates the
@@ -181,7 +180,7 @@ impl Notifications {
         let until = at + KeptSigningSecret::GRACE;
         let replace = Write::ReplaceSigningSecret { scope, kind, secret: kept, until, at };
         let writes = vec![replace.into(), self.context.record(actor.author(), entry)];
-        self.context.store.commit(writes).await.map_err(gone)?;
+        self.context.commit(writes, WEBHOOK).await?;
         Ok(secret)
     }
 
@@ -215,12 +214,5 @@ impl Notifications {
         let plain = self.ports.secrets.open(&WebhookConfig::associated_data(config.id), &config.url)?;
         let text = String::from_utf8_lossy(plain.expose()).into_owned();
         text.try_into().map_err(|error| Error::Internal(Box::new(error)))
-    }
-}
-
-fn gone(error: StoreError) -> Error {
-    match error {
-        StoreError::Stale => WEBHOOK,
-        error => error.into(),
     }
 }

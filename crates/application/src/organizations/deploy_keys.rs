@@ -65,10 +65,7 @@ impl DeployKeys {
         let public_key = key.public_key.clone();
         let writes =
             vec![Write::ReplaceDeployKey(key).into(), self.record(actor, scope, "replaced the deploy key")];
-        self.context.store.commit(writes).await.map_err(|error| match error {
-            StoreError::Stale => ORGANIZATION,
-            error => error.into(),
-        })?;
+        self.context.commit(writes, ORGANIZATION).await?;
         Ok(public_key)
     }
 

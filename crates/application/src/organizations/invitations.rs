@@ -151,7 +151,7 @@ impl Organizations {
             .with("email", &user.email);
         let decline = Write::DeclineInvitation { id, user_id: user.id, at: self.context.clock.now() };
         let writes = vec![decline.into(), self.context.record(author_in(actor, scope), event)];
-        self.context.store.commit(writes).await.map_err(gone)
+        self.context.commit(writes, INVITATION).await
     }
 
     /// Withdraws an invitation to the organization of `scope`.
@@ -165,7 +165,7 @@ impl Organizations {
         let at = self.context.clock.now();
         let withdraw = Write::WithdrawInvitation { scope, user_id: user.id, at };
         let writes = vec![withdraw.into(), self.context.record(actor.author(), event)];
-        self.context.store.commit(writes).await.map_err(gone)
+        self.context.commit(writes, INVITATION).await
     }
 
     async fn own_invitation(&self, actor: &Actor, id: InvitationId) -> Result<InvitationDetail, Error> {
@@ -177,11 +177,4 @@ impl Organizations {
 /// Returns the actor as the author of an entry of the organization that invites them.
 fn author_in(actor: &Actor, scope: Scope) -> Author {
     Author { chain: Chain::Organization(scope.id()), ..actor.author() }
-}
-
-fn gone(error: StoreError) -> Error {
-    match error {
-        StoreError::Stale => INVITATION,
-        error => error.into(),
-    }
 }

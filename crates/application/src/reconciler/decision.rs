@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use launchway_domain::deployments::{Condition, ContainerRecord, ContainerState, Exit, LiveVersion};
 
-use crate::engine_view::EngineView;
+use crate::{Terms, engine_view::EngineView};
 
 /// The observed containers of a live version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,15 +94,16 @@ pub(crate) fn recorded_state(condition: Condition) -> ContainerState {
 
 /// Returns a sentence about the reason why a container in this condition does not serve; `None` if it is
 /// up.
-pub(crate) fn breakdown(condition: Condition) -> Option<String> {
+pub(crate) fn breakdown(condition: Condition, terms: Terms) -> Option<String> {
+    let Terms { instance, vanished, .. } = terms;
     Some(match condition {
         Condition::Running { .. } => return None,
-        Condition::Detached => "the container is not connected to its network".to_owned(),
-        Condition::Paused => "the container is paused".to_owned(),
-        Condition::Created => "the container was never started".to_owned(),
-        Condition::Restarting(exit) => format!("the container keeps restarting: it {}", ended(exit)),
-        Condition::Exited(exit) => format!("the container {}", ended(exit)),
-        Condition::Gone => "the container was removed".to_owned(),
+        Condition::Detached => format!("the {instance} is not connected to its network"),
+        Condition::Paused => format!("the {instance} is paused"),
+        Condition::Created => format!("the {instance} was never started"),
+        Condition::Restarting(exit) => format!("the {instance} keeps restarting: it {}", ended(exit)),
+        Condition::Exited(exit) => format!("the {instance} {}", ended(exit)),
+        Condition::Gone => format!("the {instance} {vanished}"),
     })
 }
 
@@ -203,6 +204,7 @@ mod tests {
 
     #[test]
     fn every_condition_but_running_has_a_reason() {
+        let breakdown = |condition| breakdown(condition, Terms::default());
         assert_eq!(breakdown(running(HERE)), None);
         assert_eq!(breakdown(Condition::Exited(EXIT)).as_deref(), Some("the container exited with code 137"));
         let killed = Exit { out_of_memory: true, ..EXIT };

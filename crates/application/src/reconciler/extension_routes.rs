@@ -36,7 +36,7 @@ impl Reconciler {
             return;
         }
         let moved = Write::MoveRoute { id: route.id, address };
-        if let Err(error) = self.context.store.commit(vec![moved.into()]).await {
+        if let Err(error) = self.context.commit_as_leader(vec![moved.into()]).await {
             tracing::warn!(host = %route.host, %error, "address of an extension could not be recorded");
         }
     }

@@ -11,7 +11,8 @@ use launchway_domain::{
 };
 use tokio::time::Instant;
 
-use super::{Reconciler, Snapshot, decision::breakdown};
+use super::{Reconciler, ReconcilerLimits, Snapshot, decision::breakdown};
+use crate::Terms;
 
 /// The number of consecutive failed checks that make a version unhealthy.
 const FAILED_CHECKS: u32 = 3;
@@ -88,11 +89,28 @@ struct Check {
     has_passed: bool,
     /// True if a check has ever passed.
     has_ever_passed: bool,
-    /// The number of consecutive failed checks, and the reason of the last.
+    /// True if another path was checked before: failures of this one count only after it has passed, as they
+    /// say nothing about the version that serves.
+    is_changed: bool,
+    /// The number of consecutive failed checks, the time of the first, and the reason of the last.
     failures: u32,
+    failing_since: Option<Instant>,
     reason: String,
     next: Option<Instant>,
     is_under_way: bool,
+}
+
+impl Check {
+    /// Returns whether the version is unhealthy. One that was never seen to pass, as after a restart of the
+    /// server, may be starting, which takes up to `start_period`.
+    fn has_failed(&self, start_period: Duration, now: Instant) -> bool {
+        let is_started = match (self.has_ever_passed, self.is_changed) {
+            (true, _) => true,
+            (false, true) => false,
+            (false, false) => self.failing_since.is_some_and(|since| now - since >= start_period),
+        };
+        self.failures >= FAILED_CHECKS && is_started
+    }
 }
 
 impl HealthRecord {
@@ -101,9 +119,11 @@ impl HealthRecord {
     fn assess(
         &mut self,
         condition: Option<Condition>,
-        limits: &StabilityLimits,
+        ReconcilerLimits { stability: limits, start_period, .. }: &ReconcilerLimits,
+        terms: Terms,
         now: Instant,
     ) -> Option<Health> {
+        let Terms { instance, .. } = terms;
         if condition.is_some_and(|condition| self.restarts.notice(condition, limits, now)) {
             self.check.has_passed = false;
         }
@@ -115,18 +135,18 @@ impl HealthRecord {
             Some(down) => {
                 self.check.has_passed = false;
                 self.check.failures = 0;
-                return breakdown(down).map(Health::Broken);
+                return breakdown(down, terms).map(Health::Broken);
             }
         }
         if self.restarts.is_looping(limits) && !is_calm {
             let (times, minutes) = (limits.restarts, limits.within.as_secs().div_ceil(60));
             return Some(Health::Broken(format!(
-                "the container keeps restarting: {times} restarts within {minutes} minutes"
+                "the {instance} keeps restarting: {times} restarts within {minutes} minutes"
             )));
         }
-        if self.check.failures >= FAILED_CHECKS && self.check.has_ever_passed {
+        if self.check.has_failed(*start_period, now) {
             let reason = &self.check.reason;
-            return Some(Health::Broken(format!("the container does not pass its check: {reason}")));
+            return Some(Health::Broken(format!("the {instance} does not pass its check: {reason}")));
         }
         (self.check.has_passed && !is_suspicious).then_some(Health::Healthy)
     }
@@ -156,7 +176,9 @@ impl HealthRecord {
     fn begin_check(&mut self, path: Option<&HealthCheckPath>, now: Instant) -> bool {
         let check = &mut self.check;
         if check.path.as_ref() != path {
-            *check = Check { path: path.cloned(), is_under_way: check.is_under_way, ..Check::default() };
+            let is_under_way = check.is_under_way;
+            let is_changed = check.is_changed || is_under_way || check.next.is_some();
+            *check = Check { path: path.cloned(), is_changed, is_under_way, ..Check::default() };
         }
         // A version that has not passed a check since its container started is checked at once.
         let is_due = !check.has_passed && check.failures == 0 || check.next.is_none_or(|next| now >= next);
@@ -177,6 +199,7 @@ impl HealthRecord {
                 is_news
             }
             Err(reason) => {
+                check.failing_since = check.failing_since.filter(|_| check.failures > 0).or(Some(now));
                 check.failures += 1;
                 check.reason = reason;
                 check.next = Some(now + intervals.unhealthy);
@@ -204,6 +227,11 @@ impl Reconciler {
     /// Records the health of every version that should run where it changed, and starts the checks that are
     /// due.
     pub(super) async fn assess_all(self: &Arc<Self>) {
+        if !self.context.replica.is_leader() {
+            // The next leader begins with what it observes itself.
+            self.versions().clear();
+            return;
+        }
         let snapshot: Arc<Snapshot> = Arc::clone(&self.snapshot.borrow());
         let is_away = self.context.engine.outage().is_some();
         let Changes { marks, lines } = self.assess(&snapshot, is_away);
@@ -225,7 +253,7 @@ impl Reconciler {
             }
             let condition = (!is_away).then(|| snapshot.view.condition(&container.id));
             let record = &mut versions.entry(version.deployment.id).or_default();
-            let health = record.health.assess(condition, &self.limits.stability, now);
+            let health = record.health.assess(condition, &self.limits, self.context.terms, now);
             if let Some(health) = health {
                 let known = record.health.marked.clone().unwrap_or_else(|| recorded(version));
                 let is_down = !matches!(condition, Some(Condition::Running { .. }) | None);
@@ -292,7 +320,7 @@ impl Reconciler {
         let writes = vec![Write::SetHealth { deployment, health: health.clone(), at }.into()];
         #[cfg(feature = "notifications")]
         let writes = writes.into_iter().chain(self.announcement(version, &health)).collect();
-        match self.context.store.commit(writes).await {
+        match self.context.commit_as_leader(writes).await {
             Ok(()) => {}
             // The version was replaced, stopped or deleted in the meantime.
             Err(StoreError::Stale) => return,

@@ -75,12 +75,15 @@ impl Reconciler {
     pub(super) async fn keep_removing_orphans(&self) {
         let (mut orphans, mut is_resumed) = (Orphans::default(), false);
         loop {
-            if !is_resumed {
-                is_resumed = self.resume_retirements().await;
+            if self.context.replica.is_leader() {
+                is_resumed = is_resumed || self.resume_retirements().await;
+                if let Err(error) = self.remove_orphans(&mut orphans).await {
+                    tracing::warn!(%error, "orphans could not be removed");
+                }
+            } else {
+                (orphans.objects, is_resumed) = (HashMap::new(), false);
             }
-            if let Err(error) = self.remove_orphans(&mut orphans).await {
-                tracing::warn!(%error, "orphans could not be removed");
-            }
+            // Every replica has folders of its own.
             if let Err(error) = self.remove_releases(&mut orphans).await {
                 tracing::warn!(%error, "old releases of sites could not be removed");
             }
@@ -116,8 +119,8 @@ impl Reconciler {
         let retention_status =
             self.retention_status(found.iter().map(|found| found.owner.deployment)).await?;
         let live = self.ports.deployments.live().await.map_err(unreadable)?;
-        let live = live.into_iter().filter_map(|version| Some(version.deployment.container?.id));
-        let in_use = InUse::among(&found, live.collect());
+        let live = live.iter().filter_map(|version| version.deployment.container.as_ref());
+        let in_use = InUse::among(&found, live.map(|container| container.id.clone()).collect());
         let unwanted: Vec<&DiscoveredResource> = found
             .iter()
             .filter(|found| {

@@ -1,6 +1,9 @@
 //! The routes of extensions.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use launchway_domain::{
     extensions::{ExtensionRepository, ExtensionRoute},
@@ -15,6 +18,11 @@ impl Routes {
     #[must_use]
     pub fn with_extensions(self, extensions: Arc<dyn ExtensionRepository>) -> Self {
         Self { extensions: Some(extensions), ..self }
+    }
+
+    /// Returns the addresses that routes use.
+    pub(crate) async fn addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
+        self.ports.deployments.live_addresses().await
     }
 
     /// Returns the recorded routes of extensions.

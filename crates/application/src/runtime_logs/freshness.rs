@@ -2,7 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -34,6 +37,8 @@ pub struct LogFreshness(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     applications: Mutex<HashMap<ApplicationId, Collected>>,
+    /// True if an application was requested since the collector last looked for requests.
+    has_requests: AtomicBool,
     requested: Notify,
     answered: watch::Sender<()>,
 }
@@ -55,6 +60,7 @@ impl LogFreshness {
             Some(collected) if collected.at.elapsed() >= STALE => collected.is_requested = true,
             _ => return,
         }
+        self.0.has_requests.store(true, Ordering::Release);
         self.0.requested.notify_one();
         // After a timeout the reader shows the lines that are stored.
         let _ = timeout(TIMEOUT, answered.changed()).await;
@@ -73,6 +79,11 @@ impl LogFreshness {
         self.0.answered.send_replace(());
     }
 
+    /// Returns whether an application was requested since the last call.
+    pub(crate) fn take_requests(&self) -> bool {
+        self.0.has_requests.swap(false, Ordering::AcqRel)
+    }
+
     pub(crate) fn is_requested(&self, application: ApplicationId) -> bool {
         self.applications().get(&application).is_some_and(|collected| collected.is_requested)
     }
@@ -84,6 +95,13 @@ impl LogFreshness {
             let interval = (silence / PART).min(LONGEST_INTERVAL);
             *is_requested || silence < SHORT_SILENCE || at.elapsed() >= interval
         })
+    }
+
+    /// Lets readers request the output of `application`, which nothing else collects here.
+    pub(crate) fn watch(&self, application: ApplicationId) {
+        let now = Instant::now();
+        let unknown = || Collected { at: now, last_output: now, is_requested: false };
+        self.applications().entry(application).or_insert_with(unknown);
     }
 
     /// Records a collection of the output of `application`, and whether there was any.
@@ -155,7 +173,7 @@ mod tests {
             let freshness = freshness.clone();
             async move {
                 freshness.wait_for_request(Instant::now() + Duration::from_secs(60)).await;
-                assert!(freshness.is_requested(an_application()));
+                assert!(freshness.take_requests() && freshness.is_requested(an_application()));
                 sleep(Duration::from_millis(10)).await;
                 freshness.record(an_application(), true);
                 freshness.answer();
@@ -163,7 +181,7 @@ mod tests {
         });
         freshness.refresh(an_application()).await;
         assert_eq!(start.elapsed(), STALE + Duration::from_millis(10));
-        assert!(!freshness.is_requested(an_application()));
+        assert!(!freshness.take_requests() && !freshness.is_requested(an_application()));
         collector.await.unwrap();
     }
 

@@ -101,6 +101,7 @@ impl BranchPoller {
     async fn keep_comparing(&self) {
         let mut troubled = Troubled::new();
         loop {
+            self.context.replica.lead().await;
             if let Err(error) = self.compare(&mut troubled).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "branches could not be polled");
@@ -227,7 +228,7 @@ impl BranchPoller {
         let reason = format!("because {branch} is at {short} and no push was received");
         writes.extend(request.writes_because("launchway", &reason, &self.context));
         writes.push(self.context.record(author, event));
-        match self.context.store.commit(writes).await {
+        match self.context.commit_as_leader(writes).await {
             Ok(()) => self.context.wake.notify(),
             // The push arrived in the meantime, or another instance was faster.
             Err(StoreError::Stale) => {}

@@ -53,10 +53,7 @@ impl Webhooks {
         let told = self.record(actor, Did::Update, &kept, "replaced");
         let until = kept.created_at + KeptSecret::GRACE;
         let replace = Write::ReplaceSecret { secret: kept, until };
-        self.context.store.commit(vec![replace.into(), told]).await.map_err(|error| match error {
-            StoreError::Stale => APPLICATION,
-            error => error.into(),
-        })?;
+        self.context.commit(vec![replace.into(), told], APPLICATION).await?;
         Ok(secret)
     }
 

@@ -21,9 +21,9 @@ use launchway_testkit::{
 use mockall::predicate::eq;
 
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn new() -> NewApiToken {
@@ -51,13 +51,13 @@ fn issued(token: ApiTokenBuilder) -> ApiToken {
 fn issuing(token: &ApiToken) -> EntryBuilder {
     an_entry()
         .of(Action::Create, Resource::Token, token.id)
-        .telling("issued the API token `ci`")
+        .with_message("issued the API token `ci`")
         .with("name", "ci")
         .with("permissions", token.permissions.names().join(" "))
 }
 
 fn issue_writes(token: &ApiToken) -> Vec<store::Write> {
-    vec![Write::IssueApiToken(token.clone()).into(), told(2, issuing(token))]
+    vec![Write::IssueApiToken(token.clone()).into(), audited(2, issuing(token))]
 }
 
 #[track_caller]
@@ -108,8 +108,8 @@ async fn token_has_requested_name_expiry_and_organization() {
     ports.clock.set(now);
     let expected = issued(an_api_token().in_organization(&other).created_at(now).expires_at(end));
     let entry =
-        issuing(&expected).in_trail_of(&other).with("expires_at", "2026-04-01T00:00:00+00:00").at(now);
-    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), told(2, entry)]);
+        issuing(&expected).in_audit_log_of(&other).with("expires_at", "2026-04-01T00:00:00+00:00").at(now);
+    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), audited(2, entry)]);
     let new = NewApiToken { expires_at: Some(end), ..new() };
 
     let outcome = ports.services().api_tokens.issue(&actor, new).await;
@@ -145,7 +145,7 @@ async fn a_token_may_end_a_microsecond_after_it_begins() {
     let end = ports.now() + TimeDelta::microseconds(1);
     let expected = issued(an_api_token().expires_at(end));
     let entry = issuing(&expected).with("expires_at", "2026-01-01T00:00:00.000001+00:00");
-    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), told(2, entry)]);
+    ports.expect_commit(vec![Write::IssueApiToken(expected.clone()).into(), audited(2, entry)]);
     let new = NewApiToken { expires_at: Some(end), ..new() };
 
     let outcome = ports.services().api_tokens.issue(&an_actor().build(), new).await;
@@ -154,7 +154,7 @@ async fn a_token_may_end_a_microsecond_after_it_begins() {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_with_a_wish_is_told_at_once() {
+async fn every_problem_of_a_new_token_is_reported_at_once() {
     let ports = MockedPorts::default();
     let new = NewApiToken {
         permissions: Some(permissions(&["user:delete"])),
@@ -267,8 +267,8 @@ async fn a_revoked_token_is_the_callers_own_where_they_act() {
         user_id: a_user().build().id,
         at: ports.now(),
     };
-    let entry = an_entry().of(Action::Delete, Resource::Token, token.id).telling("revoked an API token");
-    ports.expect_commit(vec![revocation.into(), told(1, entry)]);
+    let entry = an_entry().of(Action::Delete, Resource::Token, token.id).with_message("revoked an API token");
+    ports.expect_commit(vec![revocation.into(), audited(1, entry)]);
 
     let outcome = ports.services().api_tokens.revoke(&an_actor().build(), token.id).await;
 

@@ -14,10 +14,10 @@ use mockall::predicate::eq;
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     applications::scope,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     sealed_values::sealed,
-    trail::told,
 };
 
 const NEW: &str = "ssh-ed25519 AAAAnew launchway";
@@ -30,8 +30,8 @@ fn key(public_key: &str, at: Timestamp) -> DeployKey {
 
 fn entry(what: &str, at: Timestamp) -> store::Write {
     let organization = an_organization().build().id;
-    let entry = an_entry().of(Action::Update, Resource::Organization, organization).telling(what);
-    told(1, entry.with("deploy_key", "[changed]").at(at))
+    let entry = an_entry().of(Action::Update, Resource::Organization, organization).with_message(what);
+    audited(1, entry.with("deploy_key", "[changed]").at(at))
 }
 
 /// Expects that the key is read.

@@ -75,15 +75,15 @@ pub(crate) fn key(key: &str) -> ExtensionKey {
 pub(crate) async fn an_entry(yaml: &'static str) -> Extension {
     let mut ports = MockedPorts::default();
     ports.extensions.expect_catalog().return_once(|| Ok(Vec::new()));
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, channel) = std::sync::mpsc::channel();
     ports.expect_commit_seen_by(move |writes| {
-        let [store::Write::Extension(Write::Publish(entry)), _] = writes else { panic!("{writes:?}") };
-        tell.send((**entry).clone()).unwrap();
+        let [_, store::Write::Extension(Write::Publish(entry)), _] = writes else { panic!("{writes:?}") };
+        sender.send((**entry).clone()).unwrap();
     });
     let name = if yaml == HELLO { "hello-note" } else { "database" };
     let catalog: Catalog = ports.services().catalog;
-    assert_eq!(catalog.load(&[CatalogFile { name, yaml }]).await.unwrap(), 1);
-    told.recv().unwrap()
+    assert_eq!(catalog.load(&[CatalogFile { name, yaml }], "1.2.3".parse().unwrap()).await.unwrap(), 1);
+    channel.recv().unwrap()
 }
 
 /// Returns a requested run of `extension` with `values`.

@@ -95,7 +95,7 @@ async fn a_repeated_request_needs_its_permission() {
 }
 
 #[tokio::test]
-async fn a_request_whose_answer_was_lost_tells_what_it_made() {
+async fn a_request_whose_answer_was_lost_returns_what_it_made() {
     let mut ports = MockedPorts::default();
     expect_find(&mut ports, Some(remembered(None)));
 

@@ -29,7 +29,7 @@ async fn a_guess_is_counted_with_account_address_and_time() {
 }
 
 #[tokio::test]
-async fn a_guess_too_many_is_told_how_long_to_wait() {
+async fn a_guess_too_many_gets_the_time_to_wait() {
     let mut ports = MockedPorts::default();
     ports.expect_throttling(&ada(), ports.now() + TimeDelta::seconds(90));
 
@@ -39,7 +39,7 @@ async fn a_guess_too_many_is_told_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn a_caller_who_waits_as_long_as_told_is_never_early() {
+async fn a_caller_who_waits_as_long_as_asked_is_never_early() {
     for (microseconds, seconds) in [(1_000_000, 1), (1_000_001, 2), (1_999_999, 2), (2_000_000, 2)] {
         let mut ports = MockedPorts::default();
         ports.expect_throttling(&ada(), ports.now() + TimeDelta::microseconds(microseconds));

@@ -23,7 +23,7 @@ use launchway_testkit::{
 };
 use mockall::predicate::eq;
 
-use crate::{ports::MockedPorts, trail::told};
+use crate::{audit_log::audited, ports::MockedPorts};
 
 /// The same message for every wrong credential.
 const WRONG: Error = Error::InvalidCredentials("the e-mail address, the password or the code is incorrect");
@@ -91,8 +91,8 @@ fn login_writes(code_use: Option<Write>, now: Timestamp) -> Vec<store::Write> {
     let mut writes = vec![Write::ConfirmPassword { user_id: ada().id, hash: hash() }];
     writes.extend(code_use);
     writes.push(Write::OpenSession(opened_session(now).1));
-    let login = an_entry().of(Action::Access, Resource::User, ada().id).telling("logged in").at(now);
-    writes.into_iter().map(Into::into).chain([told(3, login)]).collect()
+    let login = an_entry().of(Action::Access, Resource::User, ada().id).with_message("logged in").at(now);
+    writes.into_iter().map(Into::into).chain([audited(3, login)]).collect()
 }
 
 #[track_caller]

@@ -173,7 +173,7 @@ async fn the_log_of_an_application_never_ends() {
 }
 
 #[tokio::test]
-async fn the_log_of_a_deployment_ends_when_it_is_over_and_not_live() {
+async fn the_log_of_a_deployment_ends_when_it_is_not_live() {
     let id = a_deployment().build().id;
     for state in DeploymentState::ALL {
         for live in [None, Some(id)] {

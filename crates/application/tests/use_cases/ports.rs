@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway_application::{
-    EngineStatus, OutboundPorts, Ports, ServiceContext, Services, WakeSignal,
+    EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
     auth::LoginAttempts,
     routes::{RoutePorts, Routes},
@@ -136,7 +136,7 @@ impl MockedPorts {
         F: FnOnce(Vec<Write>) -> Result<(), StoreError> + Send + 'static,
     {
         self.store.expect_commit().once().return_once(|writes| {
-            assert!(are_audited(&writes), "the trail is not told of {writes:?}");
+            assert!(are_audited(&writes), "no audit entry for {writes:?}");
             outcome(writes)
         });
     }
@@ -224,7 +224,9 @@ fn context(store: MockUnitOfWork, clock: Arc<FixedClock>, wake: WakeSignal) -> S
         ids: Arc::new(CountingIds::default()),
         wake,
         engine: EngineStatus::default(),
+        terms: Terms::default(),
         entropy: Arc::new(CountingEntropy::default()),
+        replica: OwnReplica::default(),
     }
 }
 

@@ -24,9 +24,9 @@ use launchway_testkit::{
 use mockall::predicate::eq;
 
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, SETUP_TOKEN, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const PASSWORD: &str = "correct horse battery";
@@ -91,16 +91,16 @@ fn writes_for(admin: &Profile, at: Timestamp) -> Vec<Write> {
 /// Returns the first two entries in the audit log of the organization: its admin, then itself.
 fn first_entries(admin: &Profile) -> [EntryBuilder; 2] {
     let (user, organization) = (&admin.user, &admin.memberships[0].organization);
-    let entry = an_entry().by(user).in_trail_of(organization);
+    let entry = an_entry().by(user).in_audit_log_of(organization);
     [
         entry
             .clone()
             .of(Action::Create, Resource::User, user.id)
-            .telling("registered ada@example.com as the first administrator")
+            .with_message("registered ada@example.com as the first administrator")
             .with("email", "ada@example.com"),
         entry
             .of(Action::Create, Resource::Organization, organization.id)
-            .telling(&format!("created the organization `{}`", organization.name))
+            .with_message(&format!("created the organization `{}`", organization.name))
             .with("name", &organization.name),
     ]
 }
@@ -117,7 +117,7 @@ fn registration_writes(admin: &Profile, session: &Session, at: Timestamp) -> Vec
     let [made, created] = first_entries(admin);
     let mut writes = writes_for(admin, at);
     writes.push(AuthWrite::OpenSession(session.clone()).into());
-    writes.extend([told(5, made), told(6, created)]);
+    writes.extend([audited(5, made), audited(6, created)]);
     writes
 }
 
@@ -125,7 +125,7 @@ fn registration_writes(admin: &Profile, session: &Session, at: Timestamp) -> Vec
 fn offline_writes(admin: &Profile, at: Timestamp) -> Vec<Write> {
     let [made, created] = first_entries(admin).map(EntryBuilder::by_operator);
     let mut writes = writes_for(admin, at);
-    writes.extend([told(4, made), told(5, created)]);
+    writes.extend([audited(4, made), audited(5, created)]);
     writes
 }
 

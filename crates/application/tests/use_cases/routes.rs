@@ -110,8 +110,35 @@ async fn a_site_whose_files_are_gone_gets_none() {
     assert_eq!((one.as_str(), all), ("switch to nowhere: absent", Target::Absent));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_earlier_site_is_served_until_the_new_one_is_fetched() {
+    let new = || a_deployment().of(&web().build()).numbered(2).in_state(DeploymentState::Deployed).build();
+    let world = World::with(|state| {
+        state.published = vec![site().id, new().id];
+        arrange(state, application(Some(site().id)), vec![site(), new()]);
+    });
+    let routes = world.routes();
+    let target = || world.state().routes.pop().map(|routes| routes[0].target.clone());
+    routes.follow_all().await.unwrap();
+    assert_eq!(target(), Some(Target::Site("/sites/#1".into())));
+
+    arrange(&mut world.state(), application(Some(new().id)), vec![site(), new()]);
+    world.state().delay("release", std::time::Duration::from_secs(60));
+    let since = tokio::time::Instant::now();
+    routes.follow_all().await.unwrap();
+    assert_eq!(target(), Some(Target::Site("/sites/#1".into())), "the new one is not there yet");
+    assert_eq!(since.elapsed().as_secs(), 2, "the other routes do not wait for it");
+
+    world.state().delay("release", std::time::Duration::ZERO);
+    world.state().fault("release", 1);
+    routes.confirm().await.unwrap();
+    assert_eq!(target(), Some(Target::Site("/sites/#1".into())), "it cannot be fetched");
+    routes.confirm().await.unwrap();
+    assert_eq!(target(), Some(Target::Site("/sites/#2".into())), "without a wait for the next minute");
+}
+
 #[tokio::test]
-async fn what_is_stopped_or_never_was_live_is_told_apart() {
+async fn what_is_stopped_and_what_never_was_live_differ() {
     let stopped = || Application { is_stopped: true, ..application(Some(container().id)) };
     let (one, all) = led(|state| arrange(state, stopped(), vec![container()])).await;
     assert_eq!((one.as_str(), all), ("switch to nowhere: stopped", Target::Stopped));
@@ -169,7 +196,7 @@ fn routes_over(router: MockTrafficRouter) -> Routes {
         (MockApplicationRepository::new(), MockDeploymentRepository::new());
     applications.expect_named().returning(|| Ok(Vec::new()));
     applications.expect_get().returning(|_, _| Ok(None));
-    deployments.expect_live().returning(|| Ok(Vec::new()));
+    deployments.expect_live().returning(|| Ok([].into()));
     let ports = RoutePorts {
         applications: Arc::new(applications),
         deployments: Arc::new(deployments),
@@ -186,7 +213,7 @@ fn a_router() -> MockTrafficRouter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_current_router_is_told_all_routes_once_a_minute() {
+async fn a_current_router_gets_all_routes_once_a_minute() {
     let mut router = a_router();
     router.expect_is_current().times(11).returning(|| Ok(true));
     router.expect_replace_all().times(2).returning(|_| Ok(()));
@@ -198,7 +225,7 @@ async fn a_current_router_is_told_all_routes_once_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_router_that_was_started_again_is_told_all_routes() {
+async fn a_restarted_router_gets_all_routes() {
     let mut router = a_router();
     router.expect_is_current().times(2).returning(|| Ok(false));
     router.expect_replace_all().times(3).returning(|_| Ok(()));

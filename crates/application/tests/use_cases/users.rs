@@ -23,9 +23,9 @@ use launchway_testkit::{
 use mockall::predicate::eq;
 
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn stored_settings() -> Settings {
@@ -39,11 +39,11 @@ fn ada() -> ProfileBuilder {
 
 fn rename_writes(username: &Username, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
-        .telling(&format!("changed their username to `{username}`"))
+        .with_message(&format!("changed their username to `{username}`"))
         .with("username", username)
         .at(at);
     let rename = Write::Rename { id: a_user().build().id, username: username.clone(), at };
-    vec![rename.into(), told(1, entry)]
+    vec![rename.into(), audited(1, entry)]
 }
 
 fn change_settings(actor: &Actor, changes: Vec<SettingsChange>, at: Timestamp) -> Write {
@@ -56,7 +56,7 @@ fn dark() -> SettingsChange {
 
 /// Returns the audit entry of a change to the dark theme.
 fn darkened() -> EntryBuilder {
-    an_entry().telling("changed theme to `dark`").with("theme", "dark")
+    an_entry().with_message("changed theme to `dark`").with("theme", "dark")
 }
 
 /// Expects that the profile is read again.
@@ -88,10 +88,13 @@ async fn rename_is_audited_in_every_organization_of_the_user() {
     let username: Username = parsed("countess");
     let mut ports = MockedPorts::default();
     let entry = || {
-        an_entry().telling("changed their username to `countess`").with("username", &username).at(ports.now())
+        an_entry()
+            .with_message("changed their username to `countess`")
+            .with("username", &username)
+            .at(ports.now())
     };
     let writes =
-        [rename_writes(&username, ports.now()), vec![told(2, entry().in_trail_of(&engines))]].concat();
+        [rename_writes(&username, ports.now()), vec![audited(2, entry().in_audit_log_of(&engines))]].concat();
     ports.expect_commit(writes);
     expect_profile(&mut ports, Some(profile));
 
@@ -172,13 +175,14 @@ async fn settings_change_in_what_is_named_and_are_read_back() {
     let actor = an_actor().of(ada().with_settings(stored_settings()).build()).build();
     let changes = vec![dark(), SettingsChange::AutoUpdate(false)];
     let entry = an_entry()
-        .telling("changed theme to `dark` and auto_update to `false`")
+        .with_message("changed theme to `dark` and auto_update to `false`")
         .with("theme", "dark")
         .with("auto_update", "false");
     let changed = stored_settings().with(dark()).with(SettingsChange::AutoUpdate(false));
     let profile = ada().with_settings(changed.clone()).build();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![change_settings(&actor, changes.clone(), ports.now()).into(), told(2, entry)]);
+    ports
+        .expect_commit(vec![change_settings(&actor, changes.clone(), ports.now()).into(), audited(2, entry)]);
     expect_profile(&mut ports, Some(profile.clone()));
 
     let outcome = ports.services().users.change_settings(&actor, changes).await;
@@ -187,7 +191,7 @@ async fn settings_change_in_what_is_named_and_are_read_back() {
 }
 
 #[tokio::test]
-async fn the_trail_is_told_which_setting_changed_and_to_what() {
+async fn the_audit_log_names_the_changed_setting_and_its_value() {
     for (change, name, value) in [
         (SettingsChange::AutoUpdate(true), "auto_update", "true"),
         (dark(), "theme", "dark"),
@@ -196,11 +200,11 @@ async fn the_trail_is_told_which_setting_changed_and_to_what() {
         (SettingsChange::Language(parsed("de")), "language", "de"),
     ] {
         let actor = an_actor().of(ada().with_settings(stored_settings()).build()).build();
-        let entry = an_entry().telling(&format!("changed {name} to `{value}`")).with(name, value);
+        let entry = an_entry().with_message(&format!("changed {name} to `{value}`")).with(name, value);
         let mut ports = MockedPorts::default();
         ports.expect_commit(vec![
             change_settings(&actor, vec![change.clone()], ports.now()).into(),
-            told(2, entry),
+            audited(2, entry),
         ]);
         expect_profile(&mut ports, Some(ada().with_settings(stored_settings()).build()));
 
@@ -216,7 +220,7 @@ async fn change_without_organization_is_audited_by_installation() {
     let mut ports = MockedPorts::default();
     ports.expect_commit(vec![
         change_settings(&actor, vec![dark()], ports.now()).into(),
-        told(2, darkened().in_chain(Chain::Installation)),
+        audited(2, darkened().in_chain(Chain::Installation)),
     ]);
     expect_profile(&mut ports, Some(a_profile().with_settings(stored_settings()).build()));
 
@@ -229,7 +233,10 @@ async fn change_without_organization_is_audited_by_installation() {
 async fn a_caller_deleted_meanwhile_has_no_settings() {
     let actor = an_actor().build();
     let mut ports = MockedPorts::default();
-    ports.expect_commit(vec![change_settings(&actor, vec![dark()], ports.now()).into(), told(2, darkened())]);
+    ports.expect_commit(vec![
+        change_settings(&actor, vec![dark()], ports.now()).into(),
+        audited(2, darkened()),
+    ]);
     expect_profile(&mut ports, None);
 
     let outcome = ports.services().users.change_settings(&actor, vec![dark()]).await;

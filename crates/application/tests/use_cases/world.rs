@@ -18,7 +18,7 @@ use std::{
 };
 
 use launchway_application::{
-    EngineStatus, RuntimeLogs, ServiceContext, WakeSignal,
+    EngineStatus, OwnReplica, RuntimeLogs, ServiceContext, Terms, WakeSignal,
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
@@ -99,8 +99,6 @@ pub(crate) struct State {
     pub(crate) is_away: bool,
     /// True if a container that is resumed stays as it was.
     pub(crate) stays_down: bool,
-    /// True if two containers of one deployment cannot run beside each other.
-    pub(crate) runs_alone: bool,
     /// The error of every health check; without it, versions are healthy.
     pub(crate) illness: Option<String>,
     /// The errors of health checks by address.
@@ -123,6 +121,8 @@ pub(crate) struct State {
     pub(crate) execution: Option<ExecutionDetail>,
     /// The exit codes of steps, by their position; 0 if absent.
     pub(crate) exit_codes: HashMap<i32, i32>,
+    /// The addresses that the last performed step had to avoid.
+    pub(crate) reserved: Vec<IpAddr>,
     /// The routes of extensions.
     pub(crate) extension_routes: Vec<ExtensionRoute>,
 
@@ -241,7 +241,9 @@ impl World {
             ids: Arc::new(CountingIds::default()),
             wake: self.wake.clone(),
             engine: self.engine.clone(),
+            terms: Terms::default(),
             entropy: Arc::new(CountingEntropy::default()),
+            replica: OwnReplica::default(),
         }
     }
 

@@ -12,8 +12,8 @@ use launchway_testkit::docker::docker;
 use self::{
     command_lines::Watch,
     net::Net,
-    search::Sweep,
-    setup::{BUILD_VARIABLE, House},
+    search::Search,
+    setup::{BUILD_VARIABLE, Installation},
 };
 use crate::{cluster::Cluster, options::Options, section::Section};
 
@@ -41,41 +41,41 @@ pub(crate) fn run(options: &Options) -> Section {
 fn search(section: &mut Section, options: &Options, cluster: Option<Cluster>) {
     let database = if cluster.is_some() { "PostgreSQL" } else { "SQLite" };
     let watch = Watch::begin();
-    let mut house = House::inhabited(options, cluster.as_ref().map(Cluster::url));
+    let mut installation = Installation::populated(options, cluster.as_ref().map(Cluster::url));
     let seen = watch.end();
-    let net = Net::of(house.canaries.clone());
-    let mut sweep = Sweep::with(&net);
+    let net = Net::of(installation.canaries.clone());
+    let mut search = Search::with(&net);
     for line in &seen.lines {
-        sweep.look("command lines", &String::from_utf8_lossy(line).replace('\0', " "), line);
+        search.look("command lines", &String::from_utf8_lossy(line).replace('\0', " "), line);
     }
-    sweep.answers(&house);
-    sweep.messages(&house);
-    sweep.engine(&house);
-    let images = house.stage.engine().images();
+    search.answers(&installation);
+    search.messages(&installation);
+    search.engine(&installation);
+    let images = installation.stage.engine().images();
     let histories = images.iter().map(|image| docker(&["history", "--no-trunc", image]));
-    let kept = histories.filter(|told| net.caught(told.as_bytes()).contains(BUILD_VARIABLE)).count();
+    let kept = histories.filter(|message| net.caught(message.as_bytes()).contains(BUILD_VARIABLE)).count();
     // Once while the write-ahead log exists, and once after its checkpoint.
-    sweep.files("data folder", &house.stage.data());
-    house.stage.server.terminate();
-    sweep.files("data folder", &house.stage.data());
-    let log = fs::read(&house.stage.launch.log).unwrap();
-    sweep.look("log of the server", "server.log", &log);
+    search.files("data folder", &installation.stage.data());
+    installation.stage.server.terminate();
+    search.files("data folder", &installation.stage.data());
+    let log = fs::read(&installation.stage.launch.log).unwrap();
+    search.look("log of the server", "server.log", &log);
     if let Some(cluster) = &cluster {
         for (table, rows) in cluster.tables() {
-            sweep.look("tables", &table, rows.as_bytes());
+            search.look("tables", &table, rows.as_bytes());
         }
-        sweep.files("files of PostgreSQL", cluster.folder());
+        search.files("files of PostgreSQL", cluster.folder());
     }
     section.note(
         &format!("{database}: secrets / forms that were searched for"),
-        format_args!("{} / {}", house.canaries.len() - 1, net.forms()),
+        format_args!("{} / {}", installation.canaries.len() - 1, net.forms()),
     );
     section.note(&format!("{database}: looks at the command lines of all processes"), seen.looks);
     section.note(
         &format!("{database}: images that keep a build variable in their history, as documented"),
         kept,
     );
-    for (place, there) in sweep.places() {
+    for (place, there) in search.places() {
         for (thing, what) in &there.found {
             eprintln!("  FOUND the {what} in the {place}: {thing}");
         }

@@ -81,7 +81,7 @@ fn without_summaries(mut document: Value) -> Value {
 
 fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Option<String>) {
     let database = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
-    let mut installation = Installation::furnished(options, postgres);
+    let mut installation = Installation::populated(options, postgres);
     let stage = &installation.stage;
     let document = format!("{}/api/v1/openapi.json", stage.launch.url);
     let (seconds, examples) = (options.count(180, 480), options.count(5, 60));

@@ -74,7 +74,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     repository::make(&repository, &[("Dockerfile", "FROM scratch\n")]);
     let ids = ids(&stage);
     let bystander = Bystander::of(&stage);
-    wait_until_nothing_is_under_way(&bystander.client);
+    wait_until_idle(&bystander.client);
     let before = bystander.rows_at_rest(REST);
 
     let mut tally = Outcome::default();
@@ -97,7 +97,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
         }
         send_bodies(&stage, &operation, &ids, &mut tally);
     }
-    wait_until_nothing_is_under_way(&stage.admin);
+    wait_until_idle(&stage.admin);
     add_figures(section, database, &tally);
     section.never(&format!("{database}: files that a shell left"), left_in(&marks));
     let builds = engine
@@ -117,7 +117,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
         before.symmetric_difference(&after).count(),
     );
     let figures = stage.question().ask().expect("the verifier can read everything");
-    section.never(&format!("{database}: complaints of the database about itself"), figures.damage.len());
+    section.never(&format!("{database}: integrity errors of the database"), figures.damage.len());
     controls(section, database, &bystander, &marks, &texts);
 }
 
@@ -228,7 +228,7 @@ fn left_in(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
 
-fn wait_until_nothing_is_under_way(client: &Client) {
+fn wait_until_idle(client: &Client) {
     let started = Instant::now();
     for state in ["queued", "cloning", "building", "deploying"] {
         let path = format!("/api/v1/deploy/applications?page_size=1&status={state}");

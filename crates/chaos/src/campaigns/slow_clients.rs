@@ -1,6 +1,6 @@
 //! Slow clients, and their effect on others.
 
-mod crowd;
+mod connections;
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use self::crowd::{Crowd, Pace, Stays};
+use self::connections::{Pace, SlowConnections, Stays};
 use super::kills::seconds;
 use crate::{
     options::Options,
@@ -21,7 +21,7 @@ use crate::{
 const METHOD: &str = "\
 1,000 connections send their heads byte by byte, 1,000 their bodies, and 1,000 nothing, a byte a second each; a connection \
 that the server ends is replaced at once. Beside them a client asks for its own user, again and again. It does so alone, \
-and with the crowd, in turns; the ratio of the two waits of each turn counts. Then no connection is replaced any more, and \
+and with the slow connections, in turns; the ratio of the two waits of each turn counts. Then no connection is replaced any more, and \
 each has to be ended by the server: heads have 5 s, bodies `LAUNCHWAY_BODY_TIMEOUT`, and closing may take 5 s more. For the \
 controls that setting is an hour, and a listener that ends nobody takes the place of the server. The short form has 60 of \
 each, a body timeout of 2 s, and does not judge the ratio, because other tests run beside it.";
@@ -51,11 +51,11 @@ pub(crate) fn run(options: &Options) -> Section {
     let _warm = Regular::during(&stage.admin, USER, measured / 2);
     for _ in 0..turns {
         alone.push(Regular::during(&stage.admin, USER, measured));
-        let crowd = Crowd::gather(address, &Pace::ALL, count, max_wait);
+        let connections = SlowConnections::open(address, &Pace::ALL, count, max_wait);
         // Until all of them are there.
         sleep(Duration::from_millis(1500));
         beside.push(Regular::during(&stage.admin, USER, measured));
-        stays.add(crowd.disperse());
+        stays.add(connections.close());
     }
     section.note(
         "connections at once: heads byte by byte, bodies byte by byte, nothing",
@@ -122,9 +122,9 @@ fn tell_waits(section: &mut Section, options: &Options, alone: &[Waits], beside:
 /// Connections that are never closed: they must stay open, and that must be detected.
 struct Controls {
     /// To a server with a body timeout of an hour.
-    bodies: Crowd,
+    bodies: SlowConnections,
     /// To a listener that closes no connection.
-    others: Crowd,
+    others: SlowConnections,
 }
 
 impl Controls {
@@ -135,13 +135,13 @@ impl Controls {
         // It ends with the campaign.
         spawn(move || listener.incoming().flatten().collect::<Vec<_>>());
         Self {
-            bodies: Crowd::gather(unlimited, &[Pace::Body], FEW, max_wait),
-            others: Crowd::gather(endless, &[Pace::Head, Pace::Idle], FEW, max_wait),
+            bodies: SlowConnections::open(unlimited, &[Pace::Body], FEW, max_wait),
+            others: SlowConnections::open(endless, &[Pace::Head, Pace::Idle], FEW, max_wait),
         }
     }
 
     fn end(self, section: &mut Section) {
-        let (bodies, others) = (self.bodies.disperse(), self.others.disperse());
+        let (bodies, others) = (self.bodies.close(), self.others.close());
         section.control("with a body timeout of an hour, bodies that stay", bodies.left(Pace::Body));
         section.control("at a listener that ends nobody, heads that stay", others.left(Pace::Head));
         section.control("at a listener that ends nobody, idle ones that stay", others.left(Pace::Idle));

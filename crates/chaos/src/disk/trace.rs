@@ -115,7 +115,7 @@ mod tests {
         event(&on(file, line), DATABASE).unwrap()
     }
 
-    fn told(path: &str, call: Call) -> Option<Event> {
+    fn expected(path: &str, call: Call) -> Option<Event> {
         Some(Event { at: 1_763_217_000_123_456, path: path.into(), call })
     }
 
@@ -123,10 +123,10 @@ mod tests {
     fn writes_cuts_and_synchronisations_are_read() {
         let wal = "/data/launchway.db-wal";
         let line = r#"1763217000.123456 pwrite64(12<FILE>, "\x01\xff\x0a", 3, 4120) = 3"#;
-        assert_eq!(one(wal, line), told(wal, Call::Write { at: 4120, bytes: vec![1, 255, 10] }));
+        assert_eq!(one(wal, line), expected(wal, Call::Write { at: 4120, bytes: vec![1, 255, 10] }));
         let line = "1763217000.123456 ftruncate(12<FILE>, 0) = 0";
-        assert_eq!(one(wal, line), told(wal, Call::Cut { length: 0 }));
-        assert_eq!(one(DATABASE, "1763217000.123456 fsync(3<FILE>) = 0"), told(DATABASE, Call::Sync));
+        assert_eq!(one(wal, line), expected(wal, Call::Cut { length: 0 }));
+        assert_eq!(one(DATABASE, "1763217000.123456 fsync(3<FILE>) = 0"), expected(DATABASE, Call::Sync));
     }
 
     #[test]

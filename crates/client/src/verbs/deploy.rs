@@ -123,8 +123,8 @@ fn remind(repository: &Repository, manifest: &Manifest, screen: &Screen) {
 
 /// Creates the application, which deploys it.
 fn make(manifest: &Manifest, session: &Session<'_>) -> Outcome<(Application, Value)> {
-    let wish = manifest.wish();
-    let made = once(|key| session.server.post("/deploy/application").body(wish.clone()).once(key))?;
+    let body = manifest.body();
+    let made = once(|key| session.server.post("/deploy/application").body(body.clone()).once(key))?;
     let deployment = made["deployments"][0].clone();
     let application: Application = read(made)?;
     let (name, environment) = (visible(&application.name), visible(&application.environment));

@@ -141,14 +141,14 @@ fn change(target: &Target, session: &Session<'_>, mut alter: impl FnMut(&mut Var
                 false => Ok(()),
             };
         }
-        let wish = session
+        let request = session
             .server
             .put("/deploy/application")
             .with("id", &application.id)
             .with("redeploy", !target.no_deploy)
             .with("unchanged_since", whole["updated_at"].as_str().unwrap_or_default())
             .body(json!({field: after}));
-        match wish.send() {
+        match request.send() {
             Err(failure) if failure.kind == Kind::Conflict && left > 0 => left -= 1,
             outcome => break outcome?,
         }

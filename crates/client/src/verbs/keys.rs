@@ -35,11 +35,11 @@ struct PublicKey {
 }
 
 /// Prints only the secret, so that a script can pass it on.
-pub(crate) fn webhook_secret(wish: WebhookSecret, session: &Session<'_>) -> Outcome {
-    let application = names::application(&session.server, &wish.app)?;
+pub(crate) fn webhook_secret(arguments: WebhookSecret, session: &Session<'_>) -> Outcome {
+    let application = names::application(&session.server, &arguments.app)?;
     let route = "/deploy/application/webhook-secret";
     let server = &session.server;
-    let request = if wish.rotate { server.post(route) } else { server.get(route) };
+    let request = if arguments.rotate { server.post(route) } else { server.get(route) };
     let data = request.with("id", application.id).send()?;
     session.screen.remark(&format!(
         "Add a webhook for pushes to {} with the URL {}/api/v1/webhook and this secret:",
@@ -50,14 +50,14 @@ pub(crate) fn webhook_secret(wish: WebhookSecret, session: &Session<'_>) -> Outc
 }
 
 /// Prints only the public key, in the form that a code host expects.
-pub(crate) fn deploy_key(wish: DeployKey, session: &Session<'_>) -> Outcome {
+pub(crate) fn deploy_key(arguments: DeployKey, session: &Session<'_>) -> Outcome {
     let route = "/organizations/deploy-key";
     let question = "Repositories with only the old key can no longer be fetched. Create a new key?";
-    if wish.rotate && !prompt::agreed(session.screen, question, wish.yes)? {
+    if arguments.rotate && !prompt::agreed(session.screen, question, arguments.yes)? {
         return Ok(());
     }
     let server = &session.server;
-    let data = if wish.rotate { server.post(route) } else { server.get(route) }.send()?;
+    let data = if arguments.rotate { server.post(route) } else { server.get(route) }.send()?;
     session.screen.remark("Add this as a read-only deploy key to private repositories:");
     session.screen.show(data, |PublicKey { public_key }| format!("{public_key}\n"))
 }

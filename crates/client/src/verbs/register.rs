@@ -41,22 +41,22 @@ pub struct Join {
 
 /// Creates the first administrator of a server, and logs them in. The password comes from the terminal or
 /// from standard input.
-pub(crate) fn register(wish: Register, options: &Options, screen: &Screen) -> Outcome {
-    let door = Door::find(wish.url.as_deref(), options, screen)?;
+pub(crate) fn register(arguments: Register, options: &Options, screen: &Screen) -> Outcome {
+    let door = Door::find(arguments.url.as_deref(), options, screen)?;
     let asked =
         |given: Option<String>, question| given.map_or_else(|| prompt::text(screen, question, None), Ok);
-    let email = asked(wish.email, "E-mail address")?;
-    let username = asked(wish.username, "Name")?;
-    let token = wish.setup_token.then(|| prompt::secret("Setup token")).transpose()?;
+    let email = asked(arguments.email, "E-mail address")?;
+    let username = asked(arguments.username, "Name")?;
+    let token = arguments.setup_token.then(|| prompt::secret("Setup token")).transpose()?;
     let password = prompt::new_secret(screen, "Password")?;
     let ask = |token: Option<String>| {
         let body = json!({"email": email, "username": username, "password": password,
-            "organization": wish.team, "setup_token": token});
+            "organization": arguments.team, "setup_token": token});
         door.server.post("/auth/register").body(body).receive::<LoggedIn>()
     };
     let answer = match ask(token) {
         // Only asked for on a remote machine.
-        Err(failure) if is_token_needed(&failure) && !wish.setup_token && screen.is_interactive() => {
+        Err(failure) if is_token_needed(&failure) && !arguments.setup_token && screen.is_interactive() => {
             screen.remark(
                 "Registration from another machine requires the setup token that the server printed at start",
             );
@@ -82,9 +82,9 @@ fn is_token_needed(failure: &Failure) -> bool {
 
 /// Sets the first password of a user whom others added, and logs them in. In a pipe the token is the first
 /// line, and the password the second.
-pub(crate) fn join(wish: Join, options: &Options, screen: &Screen) -> Outcome {
-    let door = Door::find(wish.url.as_deref(), options, screen)?;
-    let email = wish.email.map_or_else(|| prompt::text(screen, "E-mail address", None), Ok)?;
+pub(crate) fn join(arguments: Join, options: &Options, screen: &Screen) -> Outcome {
+    let door = Door::find(arguments.url.as_deref(), options, screen)?;
+    let email = arguments.email.map_or_else(|| prompt::text(screen, "E-mail address", None), Ok)?;
     let token = prompt::secret("Setup token")?;
     let password = prompt::new_secret(screen, "Password")?;
     let body = json!({"token": token, "password": password});

@@ -18,6 +18,7 @@ use crate::{
     error::{QueryError, guarded},
     organizations::require_member,
     schema::{api_tokens, installation, memberships, password_setups, passwords, sessions, users},
+    setup_token,
 };
 
 /// The retention of ended sessions: they show whether a device is known.
@@ -103,7 +104,7 @@ fn claim_installation(
             installation::created_at.eq(DbTs(at)),
         ))
         .execute(connection)?;
-    Ok(())
+    setup_token::forget(connection)
 }
 
 fn set_password(

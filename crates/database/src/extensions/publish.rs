@@ -4,6 +4,7 @@ use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
     clock::Timestamp,
     extensions::{Extension, ExtensionKey},
+    replicas::ReleaseVersion,
     store::{StoreError, Unique},
 };
 
@@ -14,8 +15,27 @@ use crate::{
     dialect::{Lock, each_backend, hold},
     error::QueryError,
     organizations,
-    schema::{extension_installations, extension_variables, extensions},
+    schema::{catalog_version, extension_installations, extension_variables, extensions},
 };
+
+/// Records that `version` writes the catalog.
+pub(super) fn claim(connection: &mut AnyConnection, version: ReleaseVersion) -> Result<(), QueryError> {
+    hold(connection, Lock::Catalog)?;
+    let stored: Option<String> =
+        catalog_version::table.select(catalog_version::version).first(connection).optional()?;
+    let stored = stored.map(|stored| stored.parse::<ReleaseVersion>().map_err(QueryError::unreadable));
+    if stored.transpose()?.is_some_and(|stored| stored > version) {
+        return Err(StoreError::Stale.into());
+    }
+    let text = version.to_string();
+    each_backend!(connection, backend => diesel::insert_into(catalog_version::table)
+        .values((catalog_version::singleton.eq(1), catalog_version::version.eq(&text)))
+        .on_conflict(catalog_version::singleton)
+        .do_update()
+        .set(catalog_version::version.eq(&text))
+        .execute(backend))?;
+    Ok(())
+}
 
 /// Inserts an entry into the catalog, or updates the one with its key.
 pub(super) fn publish(connection: &mut AnyConnection, extension: &Extension) -> Result<(), QueryError> {

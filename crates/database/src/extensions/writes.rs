@@ -25,6 +25,7 @@ use crate::{
 pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
         Write::Publish(extension) => publish::publish(connection, extension),
+        Write::ClaimCatalog(version) => publish::claim(connection, *version),
         Write::Withdraw { keep, at } => publish::withdraw(connection, keep, *at),
         Write::Fork(extension) => publish::fork(connection, extension),
         Write::Delete { scope, key, at } => delete(connection, *scope, key, *at),

@@ -13,7 +13,7 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use super::rows::{JobRow, runs, waits};
+use super::rows::{JobRow, may_run_on, runs, waits};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -36,10 +36,11 @@ pub(super) fn claim(
     lease_until: Timestamp,
 ) -> Result<Option<ClaimedJob>, QueryError> {
     hold(connection, Lock::JobClaims)?;
+    let server = DbId::from(worker.instance);
     for pool in pools_with_work(connection, now)? {
         for _ in 0..LOOKS {
-            let Some(organization) = next_organization(connection, pool, limits, now)? else { break };
-            let Some(job) = next_job(connection, organization, pool, now)? else { continue };
+            let Some(organization) = next_organization(connection, pool, server, limits, now)? else { break };
+            let Some(job) = next_job(connection, organization, pool, server, now)? else { continue };
             // On PostgreSQL it may have been cancelled or superseded since.
             if let Some(claimed) = take(connection, &job, worker, now, lease_until)? {
                 note_turn(connection, organization)?;
@@ -68,23 +69,24 @@ fn pools_with_work(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec
     Ok(pools)
 }
 
-/// Returns the next organization in turn among those that have a job of `pool` that may run.
+/// Returns the next organization in turn among those that have a job of `pool` that may run on `server`.
 fn next_organization(
     connection: &mut AnyConnection,
     pool: Pool,
+    server: DbId,
     limits: ClaimLimits,
     now: Timestamp,
 ) -> Result<Option<DbId>, QueryError> {
-    let running: Vec<DbId> = jobs::table
+    let running: Vec<(DbId, Option<DbId>)> = jobs::table
         .filter(runs())
         .filter(jobs::pool.eq(pool.as_str()))
-        .select(jobs::organization_id)
+        .select((jobs::organization_id, jobs::lease_instance))
         .load(connection)?;
-    if running.len() >= limits.of(pool) {
+    if running.iter().filter(|(_, instance)| *instance == Some(server)).count() >= limits.of(pool) {
         return Ok(None);
     }
     let mut runs: HashMap<Uuid, usize> = HashMap::new();
-    for organization in running {
+    for (organization, _) in running {
         *runs.entry(organization.0).or_default() += 1;
     }
     let of_same_subject = busy
@@ -95,6 +97,7 @@ fn next_organization(
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
         .filter(jobs::pool.eq(pool.as_str()))
+        .filter(may_run_on(server))
         .filter(not(exists(of_same_subject)));
     let waiting: Vec<(DbId, i64)> = job_turns::table
         .filter(exists(may_run))
@@ -109,11 +112,12 @@ fn next_organization(
     Ok(next.map(|(.., id)| id))
 }
 
-/// Returns the job of that organization that is due first.
+/// Returns the job of that organization that may run on `server` and is due first.
 fn next_job(
     connection: &mut AnyConnection,
     organization: DbId,
     pool: Pool,
+    server: DbId,
     now: Timestamp,
 ) -> Result<Option<Job>, QueryError> {
     let of_same_subject = busy
@@ -124,6 +128,7 @@ fn next_job(
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
         .filter(jobs::pool.eq(pool.as_str()))
+        .filter(may_run_on(server))
         .filter(not(exists(of_same_subject)))
         .order((jobs::run_at.asc(), jobs::enqueued_at.asc(), jobs::id.asc()))
         .select(JobRow::as_select())
@@ -157,6 +162,7 @@ fn take(
             jobs::lease_boot.eq(DbId::from(worker.boot)),
             jobs::lease_worker.eq(worker.worker),
             jobs::lease_until.eq(DbTs(lease_until)),
+            jobs::runs_on.eq(job.kind.is_bound().then(|| DbId::from(worker.instance))),
         ))
         .execute(connection)?;
     let lease = Lease { job: job.id, attempt: job.attempt, worker };

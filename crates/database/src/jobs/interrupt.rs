@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
     ids::{BootId, InstanceId, JobId},
-    jobs::{Event, HORIZON, Job, JobState, Lease, Rescued},
+    jobs::{Event, HORIZON, Job, JobState, Lease, Rescued, SERVER_LOST_AFTER},
     store::StoreError,
 };
 
@@ -26,6 +26,8 @@ const SIGN_OF_LIFE: TimeDelta = TimeDelta::minutes(1);
 pub(super) struct Interruption {
     reason: String,
     counts: bool,
+    /// True if there is no further attempt in any case.
+    is_final: bool,
     at: Timestamp,
     run_at: Timestamp,
 }
@@ -33,26 +35,31 @@ pub(super) struct Interruption {
 impl Interruption {
     /// The worker is shutting down.
     pub(super) fn stopped(at: Timestamp) -> Self {
-        Self { reason: "the worker had to stop".to_owned(), counts: false, at, run_at: at }
+        Self { reason: "the worker had to stop".to_owned(), counts: false, is_final: false, at, run_at: at }
     }
 
     /// The attempt failed with a retryable error.
     pub(super) fn failed(reason: &str, at: Timestamp, run_at: Timestamp) -> Self {
-        Self { reason: reason.to_owned(), counts: true, at, run_at }
+        Self { reason: reason.to_owned(), counts: true, is_final: false, at, run_at }
     }
 
     /// A dependency of the job is unavailable.
     pub(super) fn postponed(reason: &str, at: Timestamp, run_at: Timestamp) -> Self {
-        Self { reason: reason.to_owned(), counts: false, at, run_at }
+        Self { reason: reason.to_owned(), counts: false, is_final: false, at, run_at }
     }
 
     /// The worker's lease expired.
     fn lost(at: Timestamp) -> Self {
-        Self { reason: JobState::WORKER_LOST.to_owned(), counts: true, at, run_at: at }
+        Self { reason: JobState::WORKER_LOST.to_owned(), counts: true, is_final: false, at, run_at: at }
+    }
+
+    /// The server was lost that the job is bound to.
+    fn server_lost(at: Timestamp) -> Self {
+        Self { reason: JobState::SERVER_LOST.to_owned(), is_final: true, ..Self::lost(at) }
     }
 }
 
-/// Requeues the jobs of lost workers.
+/// Requeues the jobs of lost workers, and fails those that were bound to a lost server.
 pub(super) fn rescue(
     connection: &mut AnyConnection,
     instance: InstanceId,
@@ -71,8 +78,15 @@ pub(super) fn rescue(
         .select(LeaseRow::as_select())
         .load(connection)?;
     let mut rescued = Vec::new();
-    for lease in lost.iter().filter_map(LeaseRow::lease) {
-        match give_back(connection, &lease, &Interruption::lost(now)) {
+    for row in lost {
+        let Some(lease) = row.lease() else { continue };
+        let interruption = match row.is_bound_elsewhere(instance) {
+            false => Interruption::lost(now),
+            true if row.has_ended_by(now - SERVER_LOST_AFTER) => Interruption::server_lost(now),
+            // Its server may come back.
+            true => continue,
+        };
+        match give_back(connection, &lease, &interruption) {
             Ok(job) => rescued.push(Rescued { job, lost_by: lease.worker }),
             // Another transaction was faster.
             Err(QueryError::Store(StoreError::Stale)) => {}
@@ -112,7 +126,10 @@ pub(super) fn give_back(
     hold_one(connection, subject.ok_or(StoreError::Stale)?)?;
     let job = held_job(connection, lease.job)?.ok_or(StoreError::Stale)?;
     let newer = waiting_in_place_of(connection, &job)?;
-    let event = job.interrupted(newer, interruption.counts);
+    let event = match interruption.is_final {
+        true => Event::Fail,
+        false => job.interrupted(newer, interruption.counts),
+    };
     // Only a running job has a valid lease, so the guard of the update checks the same.
     let Ok(state) = job.state.after(event) else { return Err(StoreError::Stale.into()) };
     let job = Job {

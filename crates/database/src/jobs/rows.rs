@@ -8,7 +8,7 @@ use diesel::{
 };
 use launchway_domain::{
     clock::Timestamp,
-    ids::{JobId, OrganizationId, SubjectId},
+    ids::{InstanceId, JobId, OrganizationId, SubjectId},
     jobs::{Job, JobKind, JobState, Lease, Pool, WorkerId},
     organizations::Scope,
 };
@@ -83,9 +83,21 @@ pub(super) struct LeaseRow {
     lease_instance: Option<DbId>,
     lease_boot: Option<DbId>,
     lease_worker: Option<i32>,
+    lease_until: Option<DbTs>,
+    runs_on: Option<DbId>,
 }
 
 impl LeaseRow {
+    /// Returns whether the job is bound to another server than `instance`.
+    pub(super) fn is_bound_elsewhere(&self, instance: InstanceId) -> bool {
+        self.runs_on.is_some_and(|server| server != instance.into())
+    }
+
+    /// Returns whether the lease expired before or at `at`.
+    pub(super) fn has_ended_by(&self, at: Timestamp) -> bool {
+        self.lease_until.is_some_and(|until| until.0 <= at)
+    }
+
     /// Returns the lease; `None` for a job that does not run.
     pub(super) fn lease(&self) -> Option<Lease> {
         let worker = WorkerId {
@@ -111,6 +123,12 @@ pub(super) fn waits_replaceable() -> SqlLiteral<Bool> {
 /// Selects running jobs.
 pub(crate) fn runs() -> SqlLiteral<Bool> {
     sql("jobs.state = 'running'")
+}
+
+/// Selects jobs that are bound to no other server.
+#[auto_type(no_type_alias)]
+pub(super) fn may_run_on(server: DbId) -> _ {
+    jobs::runs_on.is_null().or(jobs::runs_on.assume_not_null().eq(server))
 }
 
 /// Selects the job on which the lease is still valid.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use diesel::{prelude::*, upsert::excluded};
 use launchway_domain::{
     clock::Timestamp,
+    ids::DeploymentId,
     logs::{Level, LogLimits, NewLine, Write},
+    store::StoreError,
 };
 use uuid::Uuid;
 
@@ -38,6 +40,31 @@ pub(crate) fn append_within(
     append(connection, lines)?;
     let there = those_that_are_there(connection, applications_of(lines))?;
     usage::enforce(connection, there.into_iter(), limits)
+}
+
+/// Fails with `Stale` unless the newest line that `deployment` has printed is of the time `after`. No other transaction
+/// collects its output until this one ends.
+pub(super) fn require_last_printed(
+    connection: &mut AnyConnection,
+    deployment: DeploymentId,
+    after: Option<Timestamp>,
+    lines: &[NewLine],
+) -> Result<(), QueryError> {
+    for application in applications_of(lines) {
+        hold_one(connection, DbId(application))?;
+    }
+    let printed: Option<Option<DbTs>> = deployment_log_heads::table
+        .filter(deployment_log_heads::deployment_id.eq(DbId::from(deployment)))
+        .select(deployment_log_heads::last_printed_at)
+        .first(connection)
+        .optional()?;
+    // PostgreSQL stores whole microseconds.
+    let whole = |time: Timestamp| time.timestamp_micros();
+    if printed.flatten().map(|printed| whole(printed.0)) == after.map(whole) {
+        Ok(())
+    } else {
+        Err(StoreError::Stale.into())
+    }
 }
 
 fn applications_of(lines: &[NewLine]) -> BTreeSet<Uuid> {

@@ -55,6 +55,9 @@ pub(super) fn claim(
     // The channel with the fewest deliveries in progress is next, so that slow receivers delay no other.
     due.sort_unstable_by_key(|due| (due.under_way, due.next_at.0, due.id.0));
     due.truncate(most);
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids: Vec<DbId> = due.iter().map(|due| due.id).collect();
     take(connection, &ids, sender, lease_until)?;
     let mut taken = taken(connection, ids, sender, &channels)?;

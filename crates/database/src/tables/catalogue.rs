@@ -10,11 +10,14 @@ use diesel::{
 use super::TablesError;
 use crate::connection::AnyConnection;
 
-/// Triggers change it whenever other tables are filled, so it is filled last.
-const LAST: &str = "identity_epoch";
+/// Triggers change them whenever other tables are filled, so they are filled last.
+const LAST: [&str; 3] = ["jobs_epoch", "routes_epoch", "identity_epoch"];
 
 /// Diesel's own table, which migrations fill.
 const OF_MIGRATIONS: &str = "__diesel_schema_migrations";
+
+/// The archives of sites are copies of folders in the data directory, from which a server archives them again.
+const COPIES: [&str; 2] = ["site_archives", "site_archive_parts"];
 
 /// A table of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,13 +99,15 @@ pub(super) fn has_tables(connection: &mut AnyConnection) -> Result<bool, TablesE
     Ok(!columns(connection)?.is_empty())
 }
 
-/// Returns every table, referenced ones first.
+/// Returns every table but copies of files, referenced ones first.
 pub(super) fn read(connection: &mut AnyConnection) -> Result<Vec<Table>, TablesError> {
     let mut found: BTreeMap<String, Vec<FoundColumn>> = BTreeMap::new();
     for column in columns(connection)? {
         found.entry(column.table_name.clone()).or_default().push(column);
     }
-    found.remove(OF_MIGRATIONS);
+    for name in [OF_MIGRATIONS].iter().chain(&COPIES) {
+        found.remove(*name);
+    }
     let mut targets: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for FoundReference { table_name, target } in references(connection)? {
         targets.entry(table_name).or_default().insert(target);
@@ -141,7 +146,7 @@ fn in_order(
     mut tables: BTreeMap<String, Table>,
     targets: &BTreeMap<String, BTreeSet<String>>,
 ) -> Result<Vec<Table>, TablesError> {
-    let last = tables.remove(LAST);
+    let last: Vec<Table> = LAST.iter().filter_map(|name| tables.remove(*name)).collect();
     let mut ordered: Vec<Table> = Vec::new();
     while !tables.is_empty() {
         let waits = |name: &String| {
@@ -221,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn tables_follow_those_they_reference_and_the_epoch_is_last() {
-        let names = ["a", "b", "c", LAST, "z"];
+    fn tables_follow_those_they_reference_and_epochs_are_last() {
+        let names = ["a", "b", "c", LAST[2], LAST[1], "z"];
         let ordered = in_order(tables(&names), &targets(&[("a", "c"), ("c", "z"), ("b", "a")])).unwrap();
         let ordered: Vec<_> = ordered.iter().map(|table| table.name.as_str()).collect();
-        assert_eq!(ordered, ["z", "c", "a", "b", LAST]);
+        assert_eq!(ordered, ["z", "c", "a", "b", LAST[1], LAST[2]]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    Tables, TablesError, about,
+    BATCH_BYTES, Tables, TablesError, about,
     catalogue::{Stored, Table},
     statements,
 };
@@ -25,12 +25,14 @@ pub struct SealedColumn {
 }
 
 /// All sealed columns. A test fills every table, and looks for sealed values elsewhere.
-pub const SEALED: [SealedColumn; 12] = [
+pub const SEALED: [SealedColumn; 14] = [
     sealed("key_check", "sealed", "key_check.sealed", &[]),
+    sealed("setup_token", "sealed", "setup_token.sealed", &[]),
     sealed("two_factor", "secret", "two_factor.secret", &["user_id"]),
     sealed("applications", "build_variables", "applications.build_variables", &["id"]),
     sealed("applications", "environment_variables", "applications.environment_variables", &["id"]),
     sealed("applications", "credentials", "applications.credentials", &["id"]),
+    sealed("compositions", "sealed", "compositions.sealed", &["application_id", "deployment_id"]),
     sealed("deploy_keys", "private_key", "deploy_keys.private_key", &["organization_id"]),
     sealed(
         "idempotency_keys",
@@ -97,14 +99,21 @@ impl Tables {
             found += 1;
             if let Some(new) = change(&place, value)? {
                 let key = keys.iter().filter_map(|position| row.get(*position).cloned());
-                changed.push(Value::Array(std::iter::once(Value::String(new)).chain(key).collect()));
+                let line = Value::Array(std::iter::once(Value::String(new)).chain(key).collect());
+                changed.push(line.to_string());
             }
             Ok(())
         })?;
         let count = changed.len();
-        if count > 0 {
-            let lines = Value::Array(changed).to_string();
-            let column = &table.columns[position];
+        let column = &table.columns[position];
+        let mut changed = changed.into_iter().peekable();
+        while let Some(mut lines) = changed.next() {
+            let mut batch = 1;
+            while let Some(line) = changed.next_if(|line| lines.len() + line.len() < BATCH_BYTES) {
+                lines = format!("{lines},{line}");
+                batch += 1;
+            }
+            let lines = format!("[{lines}]");
             let updated = match &mut self.connection {
                 AnyConnection::Sqlite(sqlite) => sql_query(statements::update_sqlite(&table, column))
                     .bind::<Text, _>(lines)
@@ -113,7 +122,7 @@ impl Tables {
                     .bind::<Text, _>(lines)
                     .execute(postgres),
             };
-            if updated.map_err(about(&table))? != count {
+            if updated.map_err(about(&table))? != batch {
                 return Err(TablesError::Refused(format!("not every row of `{}` was changed", table.name)));
             }
         }

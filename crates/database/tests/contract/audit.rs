@@ -32,7 +32,7 @@ contract!(
     an_entry_that_was_tampered_with_does_not_fit_its_hash,
     a_removed_entry_is_missed,
     a_chain_without_its_head_does_not_pass,
-    the_trail_is_there_for_the_next_process,
+    the_audit_log_is_there_for_the_next_process,
 );
 
 async fn append(db: &Database, entry: Entry) {
@@ -283,7 +283,7 @@ async fn a_chain_without_its_head_does_not_pass(db: Database) {
     assert!(is_whole(&db, whole).await);
 }
 
-async fn the_trail_is_there_for_the_next_process(fresh: &Fresh) {
+async fn the_audit_log_is_there_for_the_next_process(fresh: &Fresh) {
     let chain = a_chain();
     append(&fresh.database, an_entry(chain)).await;
     fresh.database.close().await;

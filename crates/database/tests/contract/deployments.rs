@@ -27,7 +27,7 @@ use crate::{
 contract!(
     a_deployment_is_read_as_it_was_made,
     deployments_come_newest_first_and_ties_by_id,
-    pages_divide_the_deployments_and_tell_how_many_there_are,
+    pages_divide_the_deployments_and_count_them,
     others_see_no_deployment,
     deployments_of_a_deleted_application_are_not_seen,
     nobody_deploys_what_is_gone,
@@ -59,7 +59,7 @@ async fn go_on(db: &Database, id: DeploymentId, progress: Progress, seconds: i64
     db.commit(vec![Write::Advance { id, progress, at: at(seconds) }.into()]).await
 }
 
-async fn go_live(db: &Database, id: DeploymentId, seconds: i64) -> Result<(), StoreError> {
+pub(crate) async fn go_live(db: &Database, id: DeploymentId, seconds: i64) -> Result<(), StoreError> {
     db.commit(vec![Write::GoLive { id, at: at(seconds) }.into()]).await
 }
 
@@ -132,7 +132,7 @@ async fn deployments_come_newest_first_and_ties_by_id(db: Database) {
     assert_eq!(ids, [stored[1], stored[3], stored[2], stored[0]]);
 }
 
-async fn pages_divide_the_deployments_and_tell_how_many_there_are(db: Database) {
+async fn pages_divide_the_deployments_and_count_them(db: Database) {
     let application = web(&db).await;
     let other = insert_other(&db, &application).await;
     deploy(&db, &other, 1).await;

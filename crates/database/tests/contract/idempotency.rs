@@ -15,7 +15,7 @@ use crate::builders::{Resident, at, audited, id, is_stale};
 
 contract!(
     a_request_is_remembered_with_what_it_made,
-    a_request_is_told_by_scope_user_operation_and_name,
+    a_request_is_known_by_scope_user_operation_and_name,
     a_request_is_carried_out_once_whatever_its_body,
     of_those_who_carry_it_out_at_once_one_does,
     an_old_request_is_replaced,
@@ -60,7 +60,7 @@ async fn a_request_is_remembered_with_what_it_made(db: Database) {
     assert_eq!(find(&db, &other_body, 9).await, Some(expected));
 }
 
-async fn a_request_is_told_by_scope_user_operation_and_name(db: Database) {
+async fn a_request_is_known_by_scope_user_operation_and_name(db: Database) {
     let (ada, bob) = (Resident::of(&db, "ada").await, Resident::of(&db, "bob").await);
     let key = a_key(&ada);
     claim(&db, &key, id(), 10).await.unwrap();

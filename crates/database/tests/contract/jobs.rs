@@ -1,5 +1,6 @@
 //! Contract of `JobQueue` and its writes.
 
+mod bound;
 mod cancellation;
 mod claims;
 mod commotion;
@@ -29,7 +30,7 @@ use crate::builders::{Resident, at, id};
 const NO_LIMITS: ClaimLimits = ClaimLimits { builds: 10_000, operations: 10_000, per_organization: 10_000 };
 
 /// A job of that organization on a subject of its own, due at once.
-fn a_job(scope: Scope) -> NewJob {
+pub(crate) fn a_job(scope: Scope) -> NewJob {
     a_job_on(scope, id())
 }
 
@@ -53,18 +54,18 @@ fn worker(instance: u128, boot: u128, worker: i32) -> WorkerId {
 }
 
 /// A worker of the first boot of the first instance.
-fn a_worker() -> WorkerId {
+pub(crate) fn a_worker() -> WorkerId {
     worker(1, 1, 1)
 }
 
-async fn enqueue(db: &Database, job: &NewJob) -> JobId {
+pub(crate) async fn enqueue(db: &Database, job: &NewJob) -> JobId {
     // Without an entry: its cause has one.
     db.commit(vec![Write::Enqueue(job.clone()).into()]).await.unwrap();
     job.id
 }
 
 /// Claims the next job for thirty seconds.
-async fn claim(db: &Database, worker: WorkerId, seconds: i64) -> Option<ClaimedJob> {
+pub(crate) async fn claim(db: &Database, worker: WorkerId, seconds: i64) -> Option<ClaimedJob> {
     db.claim(&worker, NO_LIMITS, at(seconds), at(seconds + 30)).await.unwrap()
 }
 

@@ -177,16 +177,16 @@ async fn states(db: &Database, scope: Scope) -> Vec<DeliveryState> {
 }
 
 /// Sends everything that is due, and returns the events.
-async fn told(db: &Database, seconds: i64) -> Vec<Event> {
-    let mut told = Vec::new();
+async fn delivered(db: &Database, seconds: i64) -> Vec<Event> {
+    let mut delivered = Vec::new();
     loop {
         let claimed = claim(db, 100, seconds).await;
         if claimed.is_empty() {
-            return told;
+            return delivered;
         }
         for delivery in claimed {
             record(db, &delivery, Next::Done, seconds).await.unwrap();
-            told.push(delivery.event);
+            delivered.push(delivery.event);
         }
     }
 }

@@ -77,6 +77,7 @@ async fn migrating_at_the_same_time_is_safe(fresh: &Fresh) {
 fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
         include_str!("../../src/schema.rs"),
+        include_str!("../../src/schema/artifact_tables.rs"),
         include_str!("../../src/schema/extension_tables.rs"),
         include_str!("../../src/schema/image_tables.rs"),
         include_str!("../../src/schema/installation_tables.rs"),
@@ -166,6 +167,8 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-16-000030_extension_ports/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-16-000040_deployment_images/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-16-000050_delivery_marks/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-17-000020_signals/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-17-000040_shared_artifacts/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -181,6 +184,8 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-16-000030_extension_ports/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-16-000040_deployment_images/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-16-000050_delivery_marks/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-17-000020_signals/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-17-000040_shared_artifacts/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

@@ -22,7 +22,7 @@ contract!(
     a_failed_guard_rolls_back_the_earlier_writes,
     nothing_to_write_is_no_error,
     rejects_a_change_without_an_audit_entry,
-    what_the_trail_need_not_know_takes_effect_without_an_entry,
+    what_needs_no_audit_takes_effect_without_an_entry,
     what_was_committed_is_there_for_the_next_process,
     each_of_many_commits_at_once_has_its_own_outcome,
     a_commit_whose_caller_has_gone_is_whole_or_absent,
@@ -74,7 +74,7 @@ async fn rejects_a_change_without_an_audit_entry(db: Database) {
     db.commit(audited(ada.writes())).await.unwrap();
 }
 
-async fn what_the_trail_need_not_know_takes_effect_without_an_entry(db: Database) {
+async fn what_needs_no_audit_takes_effect_without_an_entry(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let session = ada.log_in(&db, "one").await;
     let extend = auth::Write::ExtendSession { id: session.id, at: at(1), expires_at: at(9999) };

@@ -75,6 +75,11 @@ impl Docker {
         self.answer(self.call(&["info", "--format", FORMAT])).await
     }
 
+    /// Returns the id of the engine.
+    pub(crate) async fn engine_id(&self) -> Result<String, EngineError> {
+        self.answer(self.call(&["info", "--format", "{{.ID}}"])).await
+    }
+
     /// Builds an image whose steps run in `network`.
     pub(crate) async fn build(
         &self,

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_variable_is_told_by_its_line() {
+    fn what_is_no_variable_is_reported_by_its_line() {
         let known = Default::default();
         for (text, told) in [
             ("A=1\nroot:x:0:0", "`x.env`, line 2: it has to be `NAME=value`"),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_cannot_be_read_is_told() {
+    fn what_is_missing_or_cannot_be_read_is_reported() {
         let variables = variables();
         let refusal = |text: &str| Interpolation::new(&variables).text(text).unwrap_err();
         assert_eq!(refusal("${X:?set it}"), "the variable `X` is not set: set it");

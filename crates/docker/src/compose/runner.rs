@@ -110,7 +110,7 @@ impl Compositions {
         services: &[&ServiceName],
     ) -> Result<(), StepError> {
         let compose = self.installed().await?;
-        let project = NewProject { name, file, services, folder: self.store.folder() };
+        let project = NewProject { name, file, services, folder: &self.folder };
         let limit = self.engine.options.command_time;
         let up = self.engine.docker.compose_up(compose, &project, limit, Arc::new(Silence)).await;
         up.map_err(|failure| match failure {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_told_without_what_compose_says_around_them() {
+    fn errors_are_reported_without_the_decoration_of_compose() {
         for (text, sentence) in [
             (
                 "Creating x ... done\n\nERROR: for web  Container \"4e84\" is unhealthy.\nEncountered errors while bringing up the project.",

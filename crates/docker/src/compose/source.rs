@@ -14,10 +14,10 @@ use crate::context::file_beneath;
 /// The file names that compose looks for, in its order.
 const USUAL_NAMES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 /// The largest compose file, and the largest of the files that it refers to.
-const LARGEST: u64 = 256 * 1024;
+pub(super) const LARGEST: u64 = 256 * 1024;
 /// The size of all env files together. One that is written in two ways, such as `a.env` and `./a.env`,
 /// counts twice.
-const LARGEST_TOGETHER: usize = 1024 * 1024;
+pub(super) const LARGEST_TOGETHER: usize = 1024 * 1024;
 /// The most env files.
 const MOST_ENV_FILES: usize = 100;
 

@@ -1,19 +1,21 @@
-//! Stores the files of each composition, so that it can be started again later.
+//! Stores the files of each composition, so that every server can start it again later.
 //!
 //! **Invariant:** only files of the repository and the names of images are stored. The values of an
-//! application's variables are inserted whenever services are started, and are in no file.
+//! application's variables are inserted whenever services are started, and are stored nowhere.
+
+mod earlier;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::{Path, PathBuf},
+    fmt,
+    sync::Arc,
 };
 
 use launchway_domain::{
-    deployments::{ImageName, ServiceName},
+    deployments::{CompositionRepository, ImageName, ServiceName, StepError},
     ids::{ApplicationId, DeploymentId},
+    secret::SecretBox,
+    store::StoreError,
 };
 use serde_json::{Value, json};
 
@@ -33,81 +35,72 @@ pub(super) struct Kept {
     pub(super) volumes: BTreeSet<String>,
 }
 
-/// The folder of stored compositions.
-#[derive(Debug, Clone)]
+/// The stored compositions, sealed with the key of the installation.
+#[derive(Clone)]
 pub(super) struct Store {
-    folder: PathBuf,
+    repository: Arc<dyn CompositionRepository>,
+    secrets: Arc<dyn SecretBox>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Store")
+    }
 }
 
 impl Store {
-    /// Opens `folder`, and creates it if necessary.
-    pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        Ok(Self { folder: folder.to_owned() })
+    pub(super) fn new(repository: Arc<dyn CompositionRepository>, secrets: Arc<dyn SecretBox>) -> Self {
+        Self { repository, secrets }
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Stores a composition atomically. Blocks.
-    pub(super) fn keep(
+    /// Stores a composition.
+    pub(super) async fn keep(
         &self,
         (application, deployment): (ApplicationId, DeploymentId),
         kept: &Kept,
-    ) -> io::Result<()> {
-        let folder = self.folder_of(application);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        let (draft, place) =
-            (folder.join(format!("{deployment}.draft")), self.place(application, deployment));
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(kept.to_json().to_string().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, &place)?;
-        fs::File::open(&folder)?.sync_all()?;
-        forget_the_oldest(&folder, MOST_KEPT)
+    ) -> Result<(), StepError> {
+        let text = kept.to_json().to_string();
+        self.keep_text(application, deployment, &text).await?.map_err(unusable)
     }
 
-    /// Returns the stored composition of a deployment; `None` when it was no composition. Blocks.
-    pub(super) fn find(
+    /// Stores the text of a composition. The inner error is that of the repository.
+    async fn keep_text(
         &self,
         application: ApplicationId,
         deployment: DeploymentId,
-    ) -> io::Result<Option<Kept>> {
-        let text = match fs::read_to_string(self.place(application, deployment)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text?,
-        };
-        let kept = serde_json::from_str(&text).ok().as_ref().and_then(Kept::of_json);
-        kept.map(Some).ok_or_else(|| io::Error::other("what was kept of a composition is damaged"))
+        text: &str,
+    ) -> Result<Result<(), StoreError>, StepError> {
+        let place = associated_data(application, deployment);
+        let sealed = self.secrets.seal(&place, text.as_bytes()).map_err(unusable)?;
+        Ok(self.repository.keep(application, deployment, sealed, MOST_KEPT).await)
     }
 
-    /// Removes all compositions of an application. Blocks.
-    pub(super) fn forget(&self, application: ApplicationId) -> io::Result<()> {
-        match fs::remove_dir_all(self.folder_of(application)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+    /// Returns the stored composition of a deployment; `None` when it was no composition.
+    pub(super) async fn find(
+        &self,
+        application: ApplicationId,
+        deployment: DeploymentId,
+    ) -> Result<Option<Kept>, StepError> {
+        let found = self.repository.find(application, deployment).await.map_err(unusable)?;
+        let Some(sealed) = found else { return Ok(None) };
+        let place = associated_data(application, deployment);
+        let text = self.secrets.open(&place, &sealed).map_err(unusable)?;
+        let kept = Kept::of_text(text.expose());
+        kept.map(Some).ok_or_else(|| StepError::Retryable("a stored composition is damaged".to_owned()))
     }
 
-    fn folder_of(&self, application: ApplicationId) -> PathBuf {
-        self.folder.join(application.to_string())
-    }
-
-    fn place(&self, application: ApplicationId, deployment: DeploymentId) -> PathBuf {
-        self.folder_of(application).join(format!("{deployment}.json"))
+    /// Removes all compositions of an application.
+    pub(super) async fn forget(&self, application: ApplicationId) -> Result<(), StepError> {
+        self.repository.forget(application).await.map_err(unusable)
     }
 }
 
-/// Removes the oldest compositions. Ids rise with time, and so do the names of files.
-fn forget_the_oldest(folder: &Path, most: usize) -> io::Result<()> {
-    let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    let mut kept: Vec<_> =
-        files.into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "json")).collect();
-    kept.sort();
-    let too_many = kept.len().saturating_sub(most);
-    kept.iter().take(too_many).try_for_each(fs::remove_file)
+fn associated_data(application: ApplicationId, deployment: DeploymentId) -> String {
+    format!("compositions.sealed:{application}:{deployment}")
+}
+
+fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> StepError {
+    StepError::failed("the stored compositions cannot be used", error)
 }
 
 impl Kept {
@@ -119,6 +112,10 @@ impl Kept {
             "images": images.collect::<BTreeMap<_, _>>(),
             "volumes": self.volumes,
         })
+    }
+
+    fn of_text(text: &[u8]) -> Option<Self> {
+        Self::of_json(&serde_json::from_slice(text).ok()?)
     }
 
     fn of_json(value: &Value) -> Option<Self> {
@@ -141,13 +138,11 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use launchway_testkit::{CountingIds, compositions::MemoryCompositions, secrets::OpenBox};
 
-    use launchway_testkit::CountingIds;
+    use super::{super::source, *};
 
-    use super::*;
-
-    fn kept() -> Kept {
+    pub(super) fn kept() -> Kept {
         let web: ServiceName = "web".parse().unwrap();
         let image = ImageName::of_service(CountingIds::nth(1).into(), CountingIds::nth(2).into(), &web);
         Kept {
@@ -158,45 +153,47 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_kept_is_found_until_its_application_is_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("compositions")).unwrap();
+    #[tokio::test]
+    async fn what_is_kept_is_found_until_its_application_is_forgotten() {
+        let store = Store::new(Arc::new(MemoryCompositions::default()), Arc::new(OpenBox));
         let (application, deployment) = (CountingIds::nth(1).into(), CountingIds::nth(2).into());
-        assert_eq!(store.find(application, deployment).unwrap(), None);
+        assert_eq!(store.find(application, deployment).await, Ok(None));
         for _ in 0..2 {
-            store.keep((application, deployment), &kept()).unwrap();
+            store.keep((application, deployment), &kept()).await.unwrap();
         }
-        assert_eq!(store.find(application, deployment).unwrap(), Some(kept()));
-        let mode = fs::metadata(store.place(application, deployment)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(store.find(application, deployment).await, Ok(Some(kept())));
         for _ in 0..2 {
-            store.forget(application).unwrap();
+            store.forget(application).await.unwrap();
         }
-        assert_eq!(store.find(application, deployment).unwrap(), None);
+        assert_eq!(store.find(application, deployment).await, Ok(None));
     }
 
+    /// The contract of the databases stores 16 MiB in a row.
     #[test]
-    fn only_the_newest_are_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["1.json", "2.json", "3.json", "0.draft"] {
-            fs::write(folder.path().join(name), "x").unwrap();
-        }
-        forget_the_oldest(folder.path(), 2).unwrap();
-        let left = |name: &str| folder.path().join(name).exists();
-        assert_eq!(
-            [left("1.json"), left("2.json"), left("3.json"), left("0.draft")],
-            [false, true, true, true]
-        );
+    fn the_largest_composition_fits_in_a_row() {
+        // A control character takes six bytes in JSON.
+        let text = |bytes: usize| "\u{1}".repeat(bytes);
+        let largest = Kept {
+            file: text(usize::try_from(source::LARGEST).unwrap()),
+            env_files: BTreeMap::from([("a.env".to_owned(), text(source::LARGEST_TOGETHER))]),
+            ..kept()
+        };
+        let sealed = largest.to_json().to_string().len() / 3 * 4;
+        // The rest is for names: those of volumes and images are in the file too, and those of env files.
+        assert!(sealed < 11 * 1024 * 1024, "{sealed}");
     }
 
-    #[test]
-    fn what_is_damaged_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).unwrap();
-        let (application, deployment) = (CountingIds::nth(1).into(), CountingIds::nth(2).into());
-        store.keep((application, deployment), &kept()).unwrap();
-        fs::write(store.place(application, deployment), "{}").unwrap();
-        assert!(store.find(application, deployment).is_err());
+    #[tokio::test]
+    async fn a_damaged_or_moved_composition_is_an_error() {
+        let memory = Arc::new(MemoryCompositions::default());
+        let store = Store::new(memory.clone(), Arc::new(OpenBox));
+        let [application, one, two] = [1, 2, 3].map(CountingIds::nth);
+        let (application, one, two) = (application.into(), one.into(), two.into());
+        store.keep((application, one), &kept()).await.unwrap();
+        memory.insert(application, two, memory.all()[&(application, one)].clone());
+        assert!(store.find(application, two).await.is_err(), "of another deployment");
+        let damaged = OpenBox.seal(&associated_data(application, two), b"{}").unwrap();
+        memory.insert(application, two, damaged);
+        assert!(store.find(application, two).await.is_err());
     }
 }

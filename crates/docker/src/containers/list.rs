@@ -228,6 +228,7 @@ fn found_container(
             condition,
             created_at: inspected
                 .map_or_else(|| seconds(container.created), |inspected| inspected.created_at),
+            port: labels::port(labels),
             service: labels::service(labels),
             stays_up: groups::stays_up(labels, condition, is_kept),
         },

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_runs_stands_still_or_is_gone() {
+    fn a_container_runs_is_stopped_or_is_gone() {
         let networks = json!({ "n": { "IPAddress": "10.0.0.2" } });
         let at = |state: Value| condition(&json!({ "state": state, "restarts": 2, "networks": networks }));
         let exit = |code, out_of_memory| Exit { code, out_of_memory, restarts: 2 };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_container_is_told_with_its_assigned_address() {
+    fn a_stopped_container_is_listed_with_its_assigned_address() {
         let record = json!({
             "id": "a".repeat(64),
             "name": "/launchway-1",

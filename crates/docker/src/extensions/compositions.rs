@@ -75,12 +75,12 @@ impl ExtensionObjects {
         // Compose looks it up by name, and does not create it.
         let network = format!("launchway-{organization}");
         let marks = [Label::of_instance(self.engine.options.instance), Label::of_organization(organization)];
-        let made_in = self.engine.network_called(&network, &marks, &[]).await?;
+        let made_in = self.engine.network_called(&network, &marks, &up.run.reserved).await?;
         let mut assignments = Vec::new();
         for tries in 0.. {
             let first = assignments.len();
             for _service in up.file.services() {
-                assignments.extend(self.engine.assign(&made_in, organization, &[]).await?);
+                assignments.extend(self.engine.assign(&made_in, organization, &up.run.reserved).await?);
             }
             let services = up.file.services().cloned();
             let addresses = assignments.iter().skip(first).map(|assignment: &Assignment| assignment.address);

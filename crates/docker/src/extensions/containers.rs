@@ -102,16 +102,17 @@ impl ExtensionObjects {
         name: &str,
         call: Label,
     ) -> Result<(ContainerId, Network), StepError> {
-        let (organization, docker) = (new.run.organization, &self.engine.docker);
+        let Run { organization, reserved, .. } = new.run;
+        let (organization, docker) = (*organization, &self.engine.docker);
         let mut retries = RetryBudget::new();
         // Held to the end, so that none of them is tried again.
         let mut refused = Vec::new();
         loop {
-            let network = self.engine.network(organization, &[]).await?;
+            let network = self.engine.network(organization, reserved).await?;
             // The engine has its own part of the network for containers that cannot be routed to.
             let assignment = match !new.spec.is_detached && network.is_divided() {
                 true => None,
-                false => self.engine.assign(&network, organization, &[]).await?,
+                false => self.engine.assign(&network, organization, reserved).await?,
             };
             let address = assignment.as_ref().map(|assignment| assignment.address);
             let mut labels = self.labels(new, call.clone());

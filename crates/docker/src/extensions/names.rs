@@ -109,6 +109,7 @@ mod tests {
             extension: "postgres".parse().unwrap(),
             execution: CountingIds::nth(2).into(),
             values: Secret::new(Values::new()),
+            reserved: Vec::new(),
         }
     }
 

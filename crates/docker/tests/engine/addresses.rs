@@ -51,10 +51,10 @@ async fn a_new_network_leaves_the_top_quarter_to_the_engine() {
     let container = installation.container(ours, "sleep 600").await;
     let network = format!("launchway-{}", ours.organization);
     let format = "{{range .IPAM.Config}}{{.Subnet}} {{.IPRange}} {{.Gateway}}{{end}}";
-    let told = docker(&["network", "inspect", "--format", format, &network]);
-    let subnet: ipnet::Ipv4Net = told.split(' ').next().unwrap().parse().unwrap();
+    let printed = docker(&["network", "inspect", "--format", format, &network]);
+    let subnet: ipnet::Ipv4Net = printed.split(' ').next().unwrap().parse().unwrap();
     let [a, b, c, _] = subnet.network().octets();
-    assert_eq!(told, format!("{a}.{b}.{c}.0/24 {a}.{b}.{c}.192/26 {a}.{b}.{c}.1"));
+    assert_eq!(printed, format!("{a}.{b}.{c}.0/24 {a}.{b}.{c}.192/26 {a}.{b}.{c}.1"));
     assert_eq!(container.address, IpAddr::from([a, b, c, 2]));
     let by_hand = docker(&["run", "-d", "--rm", "--network", &network, base_image(), "sleep", "600"]);
     let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
@@ -183,10 +183,10 @@ async fn a_network_without_room_says_so() {
     let engine = DockerEngine::new(DockerOptions::new(installation.instance));
     engine.start(&plan(ours, image.clone())).await.unwrap();
     let full = engine.start(&plan(owner_in(ours.organization), image)).await.unwrap_err();
-    let told = format!(
+    let message = format!(
         "the network `{network}` has no address left for another container: remove some of the containers in it"
     );
-    assert_eq!(full, StepError::Rejected(told));
+    assert_eq!(full, StepError::Rejected(message));
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn a_restart_gives_an_older_container_its_own_address() {
     };
     let restarted = installation.engine.restart(&older).await.unwrap();
     let format = "{{range .NetworkSettings.Networks}}{{.IPAMConfig.IPv4Address}} {{.IPAddress}}{{end}}";
-    let told = docker(&["inspect", "--format", format, older.as_str()]);
-    assert_eq!(told, format!("{0} {0}", restarted.address));
+    let output = docker(&["inspect", "--format", format, older.as_str()]);
+    assert_eq!(output, format!("{0} {0}", restarted.address));
     assert!(restarted.address != before && restarted.address != container.address);
 }

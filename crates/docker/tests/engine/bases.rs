@@ -60,7 +60,7 @@ async fn refusal(installation: &Installation, dockerfile: &str, pairs: &[(&str, 
     let built = installation.engine.build(&plan, recorder.clone()).await;
     assert!(!recorder.text().contains(CANARY), "{dockerfile}: {}", recorder.text());
     match built {
-        Err(StepError::Rejected(told)) if !told.contains(CANARY) => told,
+        Err(StepError::Rejected(message)) if !message.contains(CANARY) => message,
         other => panic!("{dockerfile}: {other:?}"),
     }
 }
@@ -75,20 +75,20 @@ async fn nothing_of_theirs_is_read(installation: Installation) {
             format!("ARG X={beginning}\nFROM $X\nRUN cat /secret\n"),
             format!("FROM {base}\nONBUILD COPY --from={beginning} /secret /x\n"),
         ] {
-            let told = refusal(&installation, &dockerfile, &[]).await;
-            assert!(told.contains("could be the beginning of an image's id"), "{told}");
+            let message = refusal(&installation, &dockerfile, &[]).await;
+            assert!(message.contains("could be the beginning of an image's id"), "{message}");
         }
-        let told = refusal(&installation, "ARG X\nFROM $X\nRUN cat /secret\n", &[("X", beginning)]).await;
-        assert!(told.contains("could be the beginning of an image's id"), "{told}");
+        let message = refusal(&installation, "ARG X\nFROM $X\nRUN cat /secret\n", &[("X", beginning)]).await;
+        assert!(message.contains("could be the beginning of an image's id"), "{message}");
     }
     for name in [theirs.name.as_str(), &format!("docker.io/{}", theirs.name.as_str())] {
-        let told = refusal(&installation, &format!("FROM {name}\nRUN cat /secret\n"), &[]).await;
-        assert_eq!(told, format!("there is no image `{name}`"));
+        let message = refusal(&installation, &format!("FROM {name}\nRUN cat /secret\n"), &[]).await;
+        assert_eq!(message, format!("there is no image `{name}`"));
         let copied = format!("FROM {base}\nCOPY --from={name} /secret /x\nRUN cat /x\n");
         assert_eq!(refusal(&installation, &copied, &[]).await, format!("there is no image `{name}`"));
     }
-    let told = refusal(&installation, &format!("FROM sha256:{id}\n"), &[]).await;
-    assert!(told.ends_with("is not a name of an image"), "{told}");
+    let message = refusal(&installation, &format!("FROM sha256:{id}\n"), &[]).await;
+    assert!(message.ends_with("is not a name of an image"), "{message}");
 }
 
 #[tokio::test]
@@ -106,16 +106,16 @@ async fn a_base_does_not_bring_in_what_the_dockerfile_may_not() {
     let installation = Installation::new();
     let theirs = Theirs::in_installation(&installation).await;
     let trap = Trap::new(&installation, &format!("COPY --from={} /secret /x", &theirs.id[..12]));
-    let told = refusal(&installation, &format!("FROM {}\nRUN cat /x\n", trap.0), &[]).await;
-    assert!(told.contains("could be the beginning of an image's id"), "{told}");
+    let message = refusal(&installation, &format!("FROM {}\nRUN cat /x\n", trap.0), &[]).await;
+    assert!(message.contains("could be the beginning of an image's id"), "{message}");
     // The same image as one that was built elsewhere, from a registry that does not exist.
     let elsewhere = format!("127.0.0.1:9/{}", trap.0);
     docker(&["tag", &trap.0, &elsewhere]);
     let recorder = Arc::new(Recorder::default());
     let obtained = installation.engine.obtain(&owner(), &elsewhere.parse().unwrap(), recorder).await;
     docker(&["image", "rm", &elsewhere]);
-    let Err(StepError::Rejected(told)) = obtained else { panic!("{obtained:?}") };
-    assert!(told.contains("could be the beginning of an image's id"), "{told}");
+    let Err(StepError::Rejected(message)) = obtained else { panic!("{obtained:?}") };
+    assert!(message.contains("could be the beginning of an image's id"), "{message}");
 }
 
 #[tokio::test]
@@ -129,9 +129,9 @@ async fn a_harmless_trigger_runs() {
 }
 
 #[tokio::test]
-async fn a_base_that_is_nowhere_is_told() {
-    let told = refusal(&Installation::new(), "FROM 127.0.0.1:9/no/such:image\n", &[]).await;
-    assert!(told.starts_with("there is no image `127.0.0.1:9/no/such:image`: "), "{told}");
+async fn a_base_that_does_not_exist_is_reported() {
+    let message = refusal(&Installation::new(), "FROM 127.0.0.1:9/no/such:image\n", &[]).await;
+    assert!(message.starts_with("there is no image `127.0.0.1:9/no/such:image`: "), "{message}");
 }
 
 #[tokio::test]

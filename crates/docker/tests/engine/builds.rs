@@ -158,7 +158,7 @@ async fn a_step_that_fails_is_refused(choice: Choice) {
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
     assert!(
-        matches!(&error, StepError::Rejected(told) if told.starts_with("the build failed: ") && told.ends_with(": 3")),
+        matches!(&error, StepError::Rejected(message) if message.starts_with("the build failed: ") && message.ends_with(": 3")),
         "{error:?}"
     );
     assert_eq!(installation.traces.images(), Vec::<String>::new());
@@ -170,7 +170,7 @@ async fn a_dockerfile_that_is_none_is_refused(choice: Choice) {
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
     assert!(
-        matches!(&error, StepError::Rejected(told) if told.to_lowercase().contains("nonsense")),
+        matches!(&error, StepError::Rejected(message) if message.to_lowercase().contains("nonsense")),
         "{error:?}"
     );
     let mut missing = installation.plan(owner());
@@ -249,7 +249,7 @@ async fn a_legacy_build_that_wants_too_much_memory_is_ended() {
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
     assert!(
-        matches!(&error, StepError::Rejected(told) if told.contains("more than 64 MiB of memory")),
+        matches!(&error, StepError::Rejected(message) if message.contains("more than 64 MiB of memory")),
         "{error:?} {}",
         recorder.text()
     );

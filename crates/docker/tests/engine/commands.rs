@@ -35,24 +35,24 @@ async fn run(
 #[tokio::test]
 async fn a_command_runs_in_a_shell_and_leaves_no_container() {
     let (installation, plan) = prepared(|_| {}).await;
-    let (ended, text) = run(&installation, &plan, "echo \"$NAME\" | tr a-z A-Z; echo complaint >&2").await;
+    let (ended, text) = run(&installation, &plan, "echo \"$NAME\" | tr a-z A-Z; echo warning >&2").await;
     assert_eq!(ended, Ok(()));
-    assert!(text.contains("OF A VARIABLE\n") && text.contains("complaint\n"), "{text}");
+    assert!(text.contains("OF A VARIABLE\n") && text.contains("warning\n"), "{text}");
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_command_that_fails_is_refused_with_its_exit_code() {
     let (installation, plan) = prepared(|options| options.limits.memory = 32 * 1024 * 1024).await;
-    for (command, told) in [
-        ("echo last words; exit 3", "the command ended with exit code 3"),
+    for (command, expected) in [
+        ("echo last line; exit 3", "the command ended with exit code 3"),
         ("exit 125", "the command ended with exit code 125"),
         ("no-such-program", "the command ended with exit code 127"),
         ("-x", "the command ended with exit code 127"),
         ("exec tail -c 90m /dev/zero", "the command wanted more than 32 MiB of memory"),
     ] {
         let (ended, text) = run(&installation, &plan, command).await;
-        assert_eq!(ended, Err(StepError::Rejected(told.to_owned())), "{command} {text}");
+        assert_eq!(ended, Err(StepError::Rejected(expected.to_owned())), "{command} {text}");
     }
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }
@@ -103,7 +103,7 @@ async fn an_image_without_a_shell_is_refused() {
     let image =
         installation.engine.build(&installation.plan(owner), Arc::new(Recorder::default())).await.unwrap();
     let (ended, _) = run(&installation, &plan(owner, image), "true").await;
-    let told = "exec: \"/bin/sh\": stat /bin/sh: no such file or directory";
-    assert_eq!(ended, Err(StepError::Rejected(told.to_owned())));
+    let expected = "exec: \"/bin/sh\": stat /bin/sh: no such file or directory";
+    assert_eq!(ended, Err(StepError::Rejected(expected.to_owned())));
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }

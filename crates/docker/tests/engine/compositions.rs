@@ -14,8 +14,13 @@ use launchway_domain::{
     deployments::{
         Checkout, ComposeSource, Composer as _, Composition, CompositionPlan, Container, Owner, StepError,
     },
+    secret::SecretBox as _,
 };
-use launchway_testkit::docker::{base_image, docker};
+use launchway_testkit::{
+    compositions::MemoryCompositions,
+    docker::{base_image, docker},
+    secrets::OpenBox,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -25,7 +30,8 @@ use crate::{installation::Installation, recorder::Recorder};
 struct Composing {
     compositions: Arc<Compositions>,
     installation: Installation,
-    kept: TempDir,
+    stored: Arc<MemoryCompositions>,
+    _folder: TempDir,
 }
 
 impl Composing {
@@ -34,10 +40,11 @@ impl Composing {
     }
 
     fn with(change: impl FnOnce(&mut DockerOptions)) -> Self {
-        let (installation, kept) = (Installation::with(change), tempfile::tempdir().unwrap());
-        let folder = kept.path().join("compositions");
-        let compositions = Compositions::open(installation.engine.clone(), &folder).unwrap();
-        Self { compositions: Arc::new(compositions), installation, kept }
+        let (installation, folder) = (Installation::with(change), tempfile::tempdir().unwrap());
+        let stored = Arc::new(MemoryCompositions::default());
+        let (engine, secrets) = (installation.engine.clone(), Arc::new(OpenBox));
+        let compositions = Compositions::open(engine, stored.clone(), secrets, folder.path()).unwrap();
+        Self { compositions: Arc::new(compositions), installation, stored, _folder: folder }
     }
 
     fn source(&self) -> ComposeSource {
@@ -71,18 +78,13 @@ impl Composing {
         serde_json::from_str::<Value>(&docker(&["inspect", &container])).unwrap()[0].take()
     }
 
-    /// Returns everything below the folder of stored compositions.
+    /// Returns the text of every stored composition.
     fn kept(&self) -> Vec<String> {
-        let (mut files, mut folders) = (Vec::new(), vec![self.kept.path().to_owned()]);
-        while let Some(folder) = folders.pop() {
-            for entry in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
-                match entry.is_dir() {
-                    true => folders.push(entry),
-                    false => files.push(std::fs::read_to_string(entry).unwrap()),
-                }
-            }
-        }
-        files
+        let text = |((application, deployment), sealed)| {
+            let place = format!("compositions.sealed:{application}:{deployment}");
+            String::from_utf8(OpenBox.open(&place, &sealed).unwrap().expose().clone()).unwrap()
+        };
+        self.stored.all().into_iter().map(text).collect()
     }
 }
 

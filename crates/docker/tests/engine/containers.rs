@@ -43,8 +43,8 @@ async fn a_container_serves_at_its_address() {
     assert_eq!(probe.probe(&path("/nothing")).await, Err("GET /nothing answered 404".to_owned()));
     assert_eq!(probe.probe(&ProbeTarget { address, path: None }).await, Ok(()));
     let closed = SocketAddr::new(container.address, 8081);
-    let told = probe.probe(&ProbeTarget { address: closed, path: None }).await;
-    assert_eq!(told, Err(format!("nothing listens on {closed}")));
+    let reported = probe.probe(&ProbeTarget { address: closed, path: None }).await;
+    assert_eq!(reported, Err(format!("nothing listens on {closed}")));
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn a_container_has_limits_and_cannot_gain_privileges() {
 }
 
 #[tokio::test]
-async fn a_program_that_wants_too_much_memory_is_told_apart() {
+async fn a_program_out_of_memory_is_recognized() {
     let installation = Installation::with(|options| options.limits.memory = 16 * 1024 * 1024);
     let container = installation
         .container(owner(), "head -c 100m /dev/zero | tail -c 90m | wc -c; exec tail -c 90m /dev/zero")
@@ -174,8 +174,8 @@ async fn only_the_containers_of_a_deployment_are_removed() {
     let gone = &removed[0].id;
     assert!(matches!(installation.engine.enable_restart_policy(gone).await, Err(StepError::Retryable(_))));
     assert_eq!(installation.engine.stop(gone).await, Ok(()));
-    let told = StepError::Rejected("the container is gone".to_owned());
-    assert_eq!(installation.engine.restart(gone).await, Err(told));
+    let expected = StepError::Rejected("the container is gone".to_owned());
+    assert_eq!(installation.engine.restart(gone).await, Err(expected));
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn a_start_that_nobody_waits_for_leaves_nothing_behind() {
 #[tokio::test]
 async fn rejects_an_image_that_cannot_run_and_leaves_nothing() {
     let installation = Installation::new();
-    for (lines, told) in [
+    for (lines, message) in [
         (
             "CMD [\"/no/such/program\"]",
             "exec: \"/no/such/program\": stat /no/such/program: no such file or directory",
@@ -229,13 +229,13 @@ async fn rejects_an_image_that_cannot_run_and_leaves_nothing() {
             .await
             .unwrap();
         let error = installation.engine.start(&plan(owner, image)).await.unwrap_err();
-        assert_eq!(error, StepError::Rejected(told.to_owned()), "{lines}");
+        assert_eq!(error, StepError::Rejected(message.to_owned()), "{lines}");
     }
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
     let owner = owner();
     let missing =
         plan(owner, launchway_domain::deployments::ImageName::of(owner.application, owner.deployment));
     assert!(
-        matches!(installation.engine.start(&missing).await, Err(StepError::Rejected(told)) if told.ends_with("no longer exists"))
+        matches!(installation.engine.start(&missing).await, Err(StepError::Rejected(message)) if message.ends_with("no longer exists"))
     );
 }

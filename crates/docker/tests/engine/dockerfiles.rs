@@ -221,7 +221,7 @@ async fn a_refused_file_says_where_and_why() {
         ("ADD https://example.com/x /x", "line 2: `ADD` takes files of the repository only"),
     ] {
         installation.write("Dockerfile", &with_base(&format!("FROM <BASE>\n{line}\n")));
-        let told = refusal(&installation).await;
-        assert!(told.starts_with(&format!("the Dockerfile is refused: {reason}")), "{told}");
+        let message = refusal(&installation).await;
+        assert!(message.starts_with(&format!("the Dockerfile is refused: {reason}")), "{message}");
     }
 }

@@ -86,8 +86,11 @@ async fn rejects_variables_of_docker_that_need_inheriting() {
     let image = installation.image(owner, "true").await;
     let mut plan = plan(owner, image);
     plan.environment = variables(&[("LD_PRELOAD", "a\nb")]);
-    let told = installation.engine.start(&plan).await.unwrap_err();
-    assert!(matches!(&told, StepError::Rejected(told) if told.contains("`LD_PRELOAD`")), "{told:?}");
+    let message = installation.engine.start(&plan).await.unwrap_err();
+    assert!(
+        matches!(&message, StepError::Rejected(message) if message.contains("`LD_PRELOAD`")),
+        "{message:?}"
+    );
 }
 
 #[tokio::test]

@@ -38,12 +38,12 @@ async fn everything_that_counts_is_news() {
         let started = Instant::now();
         assert!(engine.wait_for_news(LONG).await, "{command:?}");
         assert!(started.elapsed() < Duration::from_secs(3), "{command:?}");
-        assert!(!engine.wait_for_news(SHORT).await, "{command:?} is told once");
+        assert!(!engine.wait_for_news(SHORT).await, "{command:?} is reported once");
     }
 }
 
 #[tokio::test]
-async fn two_who_wait_are_both_told() {
+async fn two_who_wait_are_both_notified() {
     let installation = Installation::new();
     let container = installation.container(owner(), "sleep 600").await;
     let engine = &installation.engine;

@@ -51,18 +51,18 @@ async fn every_error(installation: &Installation) -> Vec<(&'static str, StepErro
         ("remove_attempt", engine.remove_attempt(&owner).await.unwrap_err()),
         ("everything", engine.everything().await.unwrap_err()),
         ("printed", engine.printed(&container, None, 10).await.unwrap_err()),
-        ("last_words", engine.tail_logs(&container, 10).await.unwrap_err()),
+        ("tail_logs", engine.tail_logs(&container, 10).await.unwrap_err()),
     ]
 }
 
 #[tokio::test]
 async fn an_engine_that_is_not_well_is_a_fault_of_every_call() {
-    for complaint in [
+    for message in [
         "request returned 500 Internal Server Error for API route and version http://x/v1.41/y, check if the \
          server supports the requested API version",
         "Error response from daemon: write /var/lib/docker/x: no space left on device",
     ] {
-        let fake = FakeDocker::complaining(complaint);
+        let fake = FakeDocker::failing_with(message);
         for (call, error) in every_error(&installation(&fake)).await {
             assert!(matches!(error, StepError::Retryable(_)), "{call}: {error:?}");
         }
@@ -70,15 +70,15 @@ async fn an_engine_that_is_not_well_is_a_fault_of_every_call() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_not_there_is_told_by_every_call() {
-    for complaint in [
+async fn a_missing_engine_is_reported_by_every_call() {
+    for message in [
         "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
         "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
         "error during connect: Get \"http://x/v1.41/y\": read unix @->/var/run/docker.sock: connection reset",
     ] {
-        let fake = FakeDocker::complaining(complaint);
+        let fake = FakeDocker::failing_with(message);
         let installation = installation(&fake);
-        let unavailable = StepError::Unavailable(format!("the Docker engine does not answer: {complaint}"));
+        let unavailable = StepError::Unavailable(format!("the Docker engine does not answer: {message}"));
         for (call, error) in every_error(&installation).await {
             assert_eq!(error, unavailable, "{call}");
         }
@@ -101,8 +101,8 @@ async fn a_client_that_hangs_is_ended() {
     let container: ContainerId = "a".repeat(64).parse().unwrap();
     let started = Instant::now();
     let error = installation.engine.condition(&container).await.unwrap_err();
-    let told = "the Docker engine does not answer: `docker` took longer than 2s";
-    assert_eq!(error, StepError::Unavailable(told.to_owned()));
+    let expected = "the Docker engine does not answer: `docker` took longer than 2s";
+    assert_eq!(error, StepError::Unavailable(expected.to_owned()));
     assert!(started.elapsed() < Duration::from_secs(9));
 }
 
@@ -121,7 +121,7 @@ async fn an_answer_that_is_none_is_a_fault() {
 
 #[tokio::test]
 async fn waiting_for_events_of_a_missing_engine_does_not_spin() {
-    let fake = FakeDocker::complaining("Cannot connect to the Docker daemon");
+    let fake = FakeDocker::failing_with("Cannot connect to the Docker daemon");
     let started = Instant::now();
     installation(&fake).engine.wait_for_news(Duration::from_millis(2500)).await;
     assert!((2400..4000).contains(&started.elapsed().as_millis()));

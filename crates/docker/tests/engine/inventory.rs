@@ -104,7 +104,7 @@ async fn news_of_others_are_none() {
 }
 
 #[tokio::test]
-async fn waiting_without_an_engine_lasts_as_long_as_the_patience() {
+async fn waiting_without_an_engine_lasts_until_the_timeout() {
     let mut options = DockerOptions::new(Installation::new().instance);
     options.program = "no-such-docker".into();
     let started = Instant::now();

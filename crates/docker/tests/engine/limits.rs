@@ -105,8 +105,11 @@ async fn a_build_with_too_many_processes_says_so() {
     installation.write("Dockerfile", &format!("FROM {}\nRUN {script}\n", base_image()));
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&installation.plan(owner()), recorder.clone()).await.unwrap_err();
-    let StepError::Rejected(told) = &error else { panic!("{error:?}") };
-    assert!(told.contains("64 processes and threads") && told.contains("LAUNCHWAY_BUILD_PIDS"), "{told}");
+    let StepError::Rejected(message) = &error else { panic!("{error:?}") };
+    assert!(
+        message.contains("64 processes and threads") && message.contains("LAUNCHWAY_BUILD_PIDS"),
+        "{message}"
+    );
     let started = recorder.text().matches("started ").count();
     assert!((20..64).contains(&started), "{started} processes were started");
     until_no_cgroup_is_left(&installation).await;
@@ -123,8 +126,8 @@ async fn a_trigger_of_an_image_has_the_limits_of_a_build() {
     let recorder = Arc::new(Recorder::default());
     let obtained = installation.engine.obtain(&owner(), &name.parse().unwrap(), recorder).await;
     docker(&["image", "rm", &name]);
-    let Err(StepError::Rejected(told)) = obtained else { panic!("{obtained:?}") };
-    assert!(told.contains("64 processes and threads"), "{told}");
+    let Err(StepError::Rejected(message)) = obtained else { panic!("{obtained:?}") };
+    assert!(message.contains("64 processes and threads"), "{message}");
 }
 
 #[tokio::test]

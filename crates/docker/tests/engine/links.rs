@@ -32,9 +32,9 @@ async fn refused(links: &[(&str, &str)], base_path: &str, dockerfile: &str) {
     plan.dockerfile = dockerfile.parse().unwrap();
     let recorder = Arc::new(Recorder::default());
     let error = installation.engine.build(&plan, recorder.clone()).await.unwrap_err();
-    let StepError::Rejected(told) = error else { panic!("{error:?}") };
-    assert!(told.ends_with("is a link to a path outside the repository"), "{told}");
-    assert!(!told.contains(CANARY) && !recorder.text().contains(CANARY), "{told} {}", recorder.text());
+    let StepError::Rejected(message) = error else { panic!("{error:?}") };
+    assert!(message.ends_with("is a link to a path outside the repository"), "{message}");
+    assert!(!message.contains(CANARY) && !recorder.text().contains(CANARY), "{message} {}", recorder.text());
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_link_out_that_is_copied_brings_nothing_in() {
         installation.write("Dockerfile", &format!("FROM {}\nCOPY {file} /x\nRUN cat /x\n", base_image()));
         let recorder = Arc::new(Recorder::default());
         let built = installation.engine.build(&installation.plan(owner()), recorder.clone()).await;
-        let told = format!("{built:?} {}", recorder.text());
-        assert!(!told.contains(CANARY), "{told}");
+        let expected = format!("{built:?} {}", recorder.text());
+        assert!(!expected.contains(CANARY), "{expected}");
     }
 }

@@ -83,7 +83,7 @@ impl Known {
 }
 
 /// Makes the engine list these containers.
-fn tell(engine: &FakeEngine, instance: &str, containers: &[Known]) {
+fn list(engine: &FakeEngine, instance: &str, containers: &[Known]) {
     let list: Vec<Value> = containers.iter().map(|container| container.listed(instance)).collect();
     engine.reply("/containers/json", Reply::Json(Value::from(list).to_string()));
     for container in containers {
@@ -94,17 +94,17 @@ fn tell(engine: &FakeEngine, instance: &str, containers: &[Known]) {
 
 /// Returns the CPU time of this thread, in milliseconds.
 fn processor_time() -> u128 {
-    let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    told.split(' ').next().unwrap().parse::<u128>().unwrap() / 1_000_000
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse::<u128>().unwrap() / 1_000_000
 }
 
 #[tokio::test]
 async fn a_thousand_containers_are_one_request() {
     let fake = FakeEngine::new();
     let instance = Installation::new().instance;
-    let told = instance.to_string();
+    let id = instance.to_string();
     let mut containers: Vec<Known> = (0..1000).map(Known::new).collect();
-    tell(&fake, &told, &containers);
+    list(&fake, &id, &containers);
     let engine = DockerEngine::new(DockerOptions::new(instance).at_socket(&fake.socket()));
     let conditions = async || -> Vec<Condition> {
         let found = engine.containers().await.unwrap();
@@ -129,7 +129,7 @@ async fn a_thousand_containers_are_one_request() {
     containers[7] = Known { status: "Up 1 second", restarts: 4, ..Known::new(7) };
     containers[8] = Known { state: "exited", status: "Exited (9) 3 minutes ago", code: 9, ..Known::new(8) };
     containers[9] = Known { state: "paused", status: "Up 2 days (Paused)", ..Known::new(9) };
-    tell(&fake, &told, &containers);
+    list(&fake, &id, &containers);
     let exited = Condition::Exited(Exit { code: 9, out_of_memory: false, restarts: 3 });
     for inspected in [2, 1] {
         let seen = conditions().await;
@@ -138,7 +138,7 @@ async fn a_thousand_containers_are_one_request() {
     }
     containers.truncate(1);
     containers[0].status = "Up About a minute";
-    tell(&fake, &told, &containers);
+    list(&fake, &id, &containers);
     assert_eq!(conditions().await, [running(3)]);
     assert_eq!(fake.requests().len(), 1);
 }

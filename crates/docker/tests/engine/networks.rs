@@ -31,11 +31,11 @@ async fn organizations_do_not_reach_each_other() {
     let installation = Installation::new();
     let (ours, theirs) = (owner(), owner());
     let one = installation.container(ours, SERVER).await;
-    let neighbour = installation.container(owner_in(ours.organization), SERVER).await;
+    let sibling = installation.container(owner_in(ours.organization), SERVER).await;
     let stranger = installation.container(theirs, SERVER).await;
     assert!(reaches(&stranger, &stranger, 20).await);
-    assert!(reaches(&one, &neighbour, 20).await);
-    assert!(reaches(&neighbour, &one, 20).await);
+    assert!(reaches(&one, &sibling, 20).await);
+    assert!(reaches(&sibling, &one, 20).await);
     assert!(!reaches(&one, &stranger, 2).await);
     assert!(!reaches(&stranger, &one, 2).await);
     assert_eq!(installation.traces.networks().len(), 2);

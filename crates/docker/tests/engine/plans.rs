@@ -41,7 +41,7 @@ async fn refusal(fake: &FakeProgram, plan: &BuildPlan) -> String {
 }
 
 #[tokio::test]
-async fn a_plan_gets_a_dockerfile_and_what_that_has_to_be_told() {
+async fn a_plan_gets_a_dockerfile_and_its_variables() {
     let (installation, fake) = (Installation::new(), FakeProgram::running("nixpacks", WILLING));
     let plan = a_plan(&installation, &[("TOKEN", "open-sesame")]);
     installation.write("web/.nixpacks/left.txt", "of the repository");
@@ -49,9 +49,9 @@ async fn a_plan_gets_a_dockerfile_and_what_that_has_to_be_told() {
 
     let completed = planner(fake.program()).complete(&plan, output.clone()).await.unwrap();
 
-    let told = variables(&[("CI", "true"), ("TOKEN", "open-sesame")]);
+    let expected = variables(&[("CI", "true"), ("TOKEN", "open-sesame")]);
     let dockerfile = ".nixpacks/Dockerfile".parse().unwrap();
-    assert_eq!(completed, BuildPlan { dockerfile, variables: told, ..plan });
+    assert_eq!(completed, BuildPlan { dockerfile, variables: expected, ..plan });
     assert_eq!(output.text(), "install | npm ci\n");
     let made = installation.root().join("web/.nixpacks");
     let names: Vec<_> = made.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -83,19 +83,22 @@ async fn variables_are_passed_by_environment_except_dangerous_ones() {
 }
 
 #[tokio::test]
-async fn without_the_program_it_is_told_how_to_get_it() {
+async fn without_the_program_it_says_how_to_get_it() {
     let installation = Installation::new();
     let fake = FakeProgram::running("nixpacks", WILLING);
     fs::remove_file(fake.program()).unwrap();
-    let told = refusal(&fake, &a_plan(&installation, &[])).await;
-    assert!(told.contains("is not on the server's PATH: install it by `cargo install nixpacks`"), "{told}");
+    let message = refusal(&fake, &a_plan(&installation, &[])).await;
+    assert!(
+        message.contains("is not on the server's PATH: install it by `cargo install nixpacks`"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
 async fn what_nobody_recognises_or_cannot_be_planned_is_refused() {
     let installation = Installation::new();
     let plan = a_plan(&installation, &[]);
-    for (script, told) in [
+    for (script, expected) in [
         (
             "echo '{}'",
             "nixpacks does not recognise what is in `/web`: see https://nixpacks.com for what it supports",
@@ -103,7 +106,7 @@ async fn what_nobody_recognises_or_cannot_be_planned_is_refused() {
         ("echo 'Error: no start' >&2; exit 1", "nixpacks cannot plan this build: Error: no start"),
         ("echo nonsense", "nixpacks returned unreadable output"),
     ] {
-        assert_eq!(refusal(&FakeProgram::running("nixpacks", script), &plan).await, told);
+        assert_eq!(refusal(&FakeProgram::running("nixpacks", script), &plan).await, expected);
     }
 }
 
@@ -112,8 +115,8 @@ async fn nothing_is_planned_that_leads_out_of_the_checkout() {
     let fake = FakeProgram::running("nixpacks", WILLING);
     let installation = Installation::new();
     let plan = a_plan(&installation, &[("NIXPACKS_CONFIG_FILE", "../..\n/secret.toml")]);
-    let told = "`../../secret.toml` of `NIXPACKS_CONFIG_FILE` is a link to a path outside the repository";
-    assert_eq!(refusal(&fake, &plan).await, told);
+    let expected = "`../../secret.toml` of `NIXPACKS_CONFIG_FILE` is a link to a path outside the repository";
+    assert_eq!(refusal(&fake, &plan).await, expected);
 
     let plan = a_plan(&installation, &[]);
     symlink("/etc/passwd", installation.root().join("web/Procfile")).unwrap();
@@ -121,8 +124,8 @@ async fn nothing_is_planned_that_leads_out_of_the_checkout() {
     // Also where the folder's own links lead.
     fs::rename(installation.root().join("web/Procfile"), installation.root().join("Procfile")).unwrap();
     symlink("../Procfile", installation.root().join("web/Procfile")).unwrap();
-    let told = refusal(&fake, &plan).await;
-    assert!(told.ends_with("Procfile` is a link to a path outside the repository"), "{told}");
+    let expected = refusal(&fake, &plan).await;
+    assert!(expected.ends_with("Procfile` is a link to a path outside the repository"), "{expected}");
     assert!(fake.calls().is_empty());
 }
 
@@ -138,8 +141,8 @@ async fn nothing_is_written_outside_of_the_checkout() {
     ] {
         let script = format!("echo '{{\"phases\":{{\"install\":{{}}}},{planned}}}'");
         let fake = FakeProgram::running("nixpacks", &script);
-        let told = format!("the plan may not have a file written at `{name}`: it is outside the build");
-        assert_eq!(refusal(&fake, &plan).await, told);
+        let expected = format!("the plan may not have a file written at `{name}`: it is outside the build");
+        assert_eq!(refusal(&fake, &plan).await, expected);
         assert_eq!(fake.calls().len(), 1, "it only plans");
     }
 }

@@ -53,9 +53,9 @@ async fn an_image_that_is_nowhere_is_refused() {
             .obtain(&owner(), &reference.parse().unwrap(), Arc::new(Recorder::default()))
             .await;
         // A name without a tag is shown with the usual one.
-        let told = format!("there is no image `{reference}");
+        let expected = format!("there is no image `{reference}");
         assert!(
-            matches!(&obtained, Err(StepError::Rejected(sentence)) if sentence.starts_with(&told)),
+            matches!(&obtained, Err(StepError::Rejected(sentence)) if sentence.starts_with(&expected)),
             "{obtained:?}"
         );
     }
@@ -78,6 +78,6 @@ async fn the_image_of_an_earlier_deployment_gets_a_second_name() {
     }
     installation.engine.start(&plan(later, reused)).await.unwrap();
     let gone = installation.engine.reuse(&later, &image).await;
-    let told = "the image of that deployment no longer exists";
-    assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
+    let expected = "the image of that deployment no longer exists";
+    assert_eq!(gone, Err(StepError::Rejected(expected.to_owned())));
 }

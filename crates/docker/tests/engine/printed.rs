@@ -74,7 +74,7 @@ async fn no_line_is_lost_or_doubled_while_a_container_prints() {
 }
 
 #[tokio::test]
-async fn the_oldest_lines_come_first_and_the_last_words_last() {
+async fn the_oldest_lines_come_first_and_the_newest_last() {
     let installation = Installation::new();
     let id = ended(&installation, "seq 1 20000").await;
     let lines = installation.engine.printed(&id, None, 10).await.unwrap();

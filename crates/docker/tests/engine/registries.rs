@@ -30,7 +30,7 @@ fn allowing(entries: &[&str]) -> RegistryPolicy {
 
 fn refused(outcome: Result<impl std::fmt::Debug, StepError>) -> String {
     match outcome {
-        Err(StepError::Rejected(told)) => told,
+        Err(StepError::Rejected(message)) => message,
         other => panic!("{other:?}"),
     }
 }
@@ -54,18 +54,19 @@ async fn a_registry_that_is_not_allowed_is_not_connected_to() {
     let image = registry.image();
     let installation = Installation::with(|options| options.registries = RegistryPolicy::default());
     let base = base_image();
-    let told = obtain(&installation, &image).await.0;
+    let message = obtain(&installation, &image).await.0;
     assert!(
-        told.contains("no image may come from the registry") && told.contains("LAUNCHWAY_IMAGE_REGISTRIES"),
-        "{told}"
+        message.contains("no image may come from the registry")
+            && message.contains("LAUNCHWAY_IMAGE_REGISTRIES"),
+        "{message}"
     );
     for dockerfile in [
         format!("FROM {image}\n"),
         format!("FROM {base}\nCOPY --from={image} /x /x\n"),
         format!("ARG BASE={image}\nFROM $BASE\n"),
     ] {
-        let told = build(&installation, &dockerfile).await.0;
-        assert!(told.contains("no image may come from the registry"), "{told}");
+        let message = build(&installation, &dockerfile).await.0;
+        assert!(message.contains("no image may come from the registry"), "{message}");
     }
     assert_eq!(registry.requests(), 0);
 }
@@ -78,20 +79,20 @@ async fn an_image_here_of_a_refused_registry_is_not_used() {
     let obtained = obtain(&installation, &image).await.0;
     let built = build(&installation, &format!("FROM {image}\n")).await.0;
     docker(&["image", "rm", &image]);
-    for told in [obtained, built] {
-        assert!(told.contains("no image may come from the registry `127.0.0.1:9`"), "{told}");
+    for reported in [obtained, built] {
+        assert!(reported.contains("no image may come from the registry `127.0.0.1:9`"), "{reported}");
     }
 }
 
 #[tokio::test]
-async fn a_registry_that_has_no_such_image_is_told_in_our_words() {
+async fn a_missing_image_is_reported_in_our_words() {
     let registry = FakeRegistry::empty();
     let host = format!("127.0.0.1:{}", registry.port);
     let installation = Installation::with(|options| options.registries = allowing(&[&host]));
-    let (told, log) = obtain(&installation, &registry.image()).await;
+    let (reported, log) = obtain(&installation, &registry.image()).await;
     let expected =
         format!("there is no image `{}`: the registry `{host}` does not have it", registry.image());
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(log, format!("Pulling the image `{}`\n", registry.image()));
     assert!(registry.requests() > 0);
 }
@@ -105,13 +106,13 @@ async fn answers_of_a_registry_reach_no_tenant() {
     let registry = FakeRegistry::answering(registry_response("401 Unauthorized", &challenge, SECRET));
     let host = format!("127.0.0.1:{}", registry.port);
     let installation = Installation::with(|options| options.registries = allowing(&[&host]));
-    for (told, log) in [
+    for (reported, log) in [
         obtain(&installation, &registry.image()).await,
         build(&installation, &format!("FROM {}\n", registry.image())).await,
     ] {
-        assert!(told.starts_with("there is no image `127.0.0.1:"), "{told}");
-        assert!(!told.contains(SECRET) && !log.contains(SECRET), "{told}\n{log}");
-        assert!(!told.contains("realm") && !told.contains("/token"), "{told}");
+        assert!(reported.starts_with("there is no image `127.0.0.1:"), "{reported}");
+        assert!(!reported.contains(SECRET) && !log.contains(SECRET), "{reported}\n{log}");
+        assert!(!reported.contains("realm") && !reported.contains("/token"), "{reported}");
     }
     assert!(
         inner.requests() > 0,
@@ -140,7 +141,7 @@ async fn a_public_name_with_a_private_address_is_refused() {
     };
     for entries in [&["public"][..], &["*"], &["*", "public"]] {
         let installation = Installation::with(change(entries));
-        let told = obtain(&installation, "ghcr.io/launchway-test/nothing").await.0;
-        assert!(told.contains("has an address that is not public"), "{told}");
+        let message = obtain(&installation, "ghcr.io/launchway-test/nothing").await.0;
+        assert!(message.contains("has an address that is not public"), "{message}");
     }
 }

@@ -32,7 +32,7 @@ async fn errors(installation: &Installation) -> Vec<(&'static str, StepError)> {
     ]
 }
 
-fn is_told(error: &StepError) -> bool {
+fn is_reported(error: &StepError) -> bool {
     matches!(error, StepError::Unavailable(why) if why.starts_with("the Docker engine does not answer: "))
 }
 
@@ -42,7 +42,7 @@ async fn a_socket_that_nobody_listens_on_is_unavailable() {
     let socket = folder.path().join("docker.sock");
     for _ in 0..2 {
         for (call, error) in errors(&at(&socket, Duration::from_secs(60))).await {
-            assert!(is_told(&error), "{call}: {error:?}");
+            assert!(is_reported(&error), "{call}: {error:?}");
         }
         // The socket of an engine that ended without a word.
         drop(std::os::unix::net::UnixListener::bind(&socket));
@@ -58,8 +58,8 @@ async fn an_engine_that_never_answers_is_unavailable() {
     let installation = at(&fake.socket(), Duration::from_secs(60));
     let started = Instant::now();
     let error = installation.engine.containers().await.unwrap_err();
-    let told = "the Docker engine does not answer: no list of containers within 10s";
-    assert_eq!(error, StepError::Unavailable(told.to_owned()));
+    let expected = "the Docker engine does not answer: no list of containers within 10s";
+    assert_eq!(error, StepError::Unavailable(expected.to_owned()));
     assert!((9..14).contains(&started.elapsed().as_secs()));
 }
 
@@ -70,6 +70,6 @@ async fn a_call_that_takes_too_long_asks_whether_the_engine_is_there() {
     let socket = folder.path().join("docker.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     for (call, error) in errors(&at(&socket, Duration::from_secs(2))).await {
-        assert!(is_told(&error), "{call}: {error:?}");
+        assert!(is_reported(&error), "{call}: {error:?}");
     }
 }

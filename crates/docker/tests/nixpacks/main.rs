@@ -28,7 +28,7 @@ async fn planned(files: &[(&str, &str)]) -> Result<(BuildPlan, String, TempDir),
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
     }
-    let told = BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]);
+    let variables = BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]);
     let plan = BuildPlan {
         owner: Owner {
             organization: TimeOrderedIds.next().into(),
@@ -39,7 +39,7 @@ async fn planned(files: &[(&str, &str)]) -> Result<(BuildPlan, String, TempDir),
         checkout: Checkout { root: folder.path().to_owned() },
         base_path: BasePath::default(),
         dockerfile: DockerfilePath::default(),
-        variables: Variables::try_from(told).unwrap(),
+        variables: Variables::try_from(variables).unwrap(),
     };
     let plan = Nixpacks::default().complete(&plan, Arc::new(Nowhere)).await?;
     assert!(!folder.path().join(".nixpacks/build.sh").exists());
@@ -47,7 +47,7 @@ async fn planned(files: &[(&str, &str)]) -> Result<(BuildPlan, String, TempDir),
     Ok((plan, dockerfile, folder))
 }
 
-fn is_told(plan: &BuildPlan, name: &str, value: &str) -> bool {
+fn has_variable(plan: &BuildPlan, name: &str, value: &str) -> bool {
     plan.variables.iter().any(|pair| pair == (name, value))
 }
 
@@ -59,7 +59,7 @@ async fn a_node_repository_is_recognised() {
     assert!(dockerfile.contains("npm") && dockerfile.contains("GREETING"), "{dockerfile}");
     // Only one of the builders knows mounts.
     assert!(!dockerfile.contains("--mount"), "{dockerfile}");
-    assert!(is_told(&plan, "NODE_ENV", "production") && is_told(&plan, "GREETING", "hello"));
+    assert!(has_variable(&plan, "NODE_ENV", "production") && has_variable(&plan, "GREETING", "hello"));
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_python_repository_is_recognised() {
     let files = [("requirements.txt", "flask\n"), ("main.py", "print('hello')\n")];
     let (plan, dockerfile, _folder) = planned(&files).await.unwrap();
     assert!(dockerfile.contains("pip install -r requirements.txt"), "{dockerfile}");
-    assert!(is_told(&plan, "PYTHONUNBUFFERED", "1") && !dockerfile.contains("--mount"));
+    assert!(has_variable(&plan, "PYTHONUNBUFFERED", "1") && !dockerfile.contains("--mount"));
 }
 
 #[tokio::test]

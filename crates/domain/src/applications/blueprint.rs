@@ -24,6 +24,19 @@ impl RunCommand {
 }
 
 /// The configuration of an application. Its parts fit together: see [`Blueprint::check`].
+///
+/// ```
+/// use launchway_domain::applications::Blueprint;
+///
+/// let [name, environment] = ["web", "production"];
+/// let web = Blueprint::of_image(
+///     name.parse().unwrap(),
+///     environment.parse().unwrap(),
+///     "nginx:1.27".parse().unwrap(),
+///     80.try_into().unwrap(),
+/// );
+/// assert_eq!(web.check(), Ok(()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blueprint {
     /// The name of the application.

@@ -4,6 +4,13 @@ use crate::value::{InvalidValue, text_value};
 
 text_value!(
     /// The name of a branch, by the rules of `git check-ref-format --branch`.
+    ///
+    /// ```
+    /// use launchway_domain::applications::Branch;
+    ///
+    /// assert!("feature/login".parse::<Branch>().is_ok());
+    /// assert!("--upload-pack=x".parse::<Branch>().is_err());
+    /// ```
     Branch,
     |raw| {
         let name = raw.trim();

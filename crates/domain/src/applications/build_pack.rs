@@ -1,8 +1,15 @@
 //! The ways in which an application is built from its source.
 
-use crate::value::InvalidValue;
+use crate::value::{InvalidValue, parsed_by_conversion};
 
 /// The way in which an application is built from its source.
+///
+/// ```
+/// use launchway_domain::applications::BuildPack;
+///
+/// assert_eq!("docker-compose".parse(), Ok(BuildPack::DockerCompose));
+/// assert_eq!(BuildPack::Image.as_str(), "image");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BuildPack {
     /// Builds an image with a Dockerfile of the repository.
@@ -34,6 +41,8 @@ impl BuildPack {
         }
     }
 }
+
+parsed_by_conversion!(BuildPack, ProxyServer);
 
 impl TryFrom<String> for BuildPack {
     type Error = InvalidValue;
@@ -88,6 +97,14 @@ impl TryFrom<String> for ProxyServer {
 }
 
 /// The port that an application listens on inside its container.
+///
+/// ```
+/// use launchway_domain::applications::Port;
+///
+/// assert_eq!(Port::try_from(8080).unwrap().get(), 8080);
+/// let refused = Port::try_from(0_i32).unwrap_err();
+/// assert_eq!(refused.to_string(), "must be between 1 and 65535, got 0");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Port(u16);
 
@@ -142,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_build_pack_is_told_the_known_ones() {
+    fn an_unknown_build_pack_is_reported_with_the_known_ones() {
         let refused = BuildPack::try_from("heroku".to_owned()).unwrap_err().to_string();
         assert!(BuildPack::ALL.iter().all(|pack| refused.contains(pack.as_str())), "{refused}");
     }

@@ -9,6 +9,14 @@ const ALLOWED: &str =
 
 text_value!(
     /// A host name, in lower case and in its ASCII form.
+    ///
+    /// ```
+    /// use launchway_domain::applications::Hostname;
+    ///
+    /// let name: Hostname = "App.Example.com.".parse().unwrap();
+    /// assert_eq!(name.as_str(), "app.example.com");
+    /// assert!("192.0.2.7".parse::<Hostname>().is_err());
+    /// ```
     Hostname,
     |raw| {
         let name = raw.trim().trim_end_matches('.');

@@ -7,6 +7,14 @@ const ALLOWED: &str =
 
 text_value!(
     /// A reference to the prebuilt image that an application runs.
+    ///
+    /// ```
+    /// use launchway_domain::applications::ImageRef;
+    ///
+    /// let image: ImageRef = "registry.example.com/team/web:1.27".parse().unwrap();
+    /// assert_eq!(image.to_string(), "registry.example.com/team/web:1.27");
+    /// assert!("Web:1".parse::<ImageRef>().is_err());
+    /// ```
     ImageRef,
     |raw| {
         let reference = raw.trim();

@@ -4,6 +4,14 @@ use crate::value::{InvalidValue, plain_text, text_value};
 
 text_value!(
     /// The name of an application, unique in its organization and environment.
+    ///
+    /// ```
+    /// use launchway_domain::applications::ApplicationName;
+    ///
+    /// let name: ApplicationName = " My shop ".parse().unwrap();
+    /// assert_eq!(name.as_str(), "My shop");
+    /// assert!("-shop".parse::<ApplicationName>().is_err());
+    /// ```
     ApplicationName,
     |raw| {
         let name = raw.trim();
@@ -23,6 +31,12 @@ text_value!(
 
 text_value!(
     /// The environment of an application: `production`, `staging`, `development` or a custom name.
+    ///
+    /// ```
+    /// use launchway_domain::applications::Environment;
+    ///
+    /// assert_eq!("Staging".parse::<Environment>().unwrap().as_str(), "staging");
+    /// ```
     Environment,
     |raw| {
         let slug = raw.trim().to_ascii_lowercase();

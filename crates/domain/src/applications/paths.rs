@@ -4,6 +4,13 @@ use crate::value::{InvalidValue, text_value};
 
 text_value!(
     /// The folder of a repository that an application is built from; `/` is the whole repository.
+    ///
+    /// ```
+    /// use launchway_domain::applications::BasePath;
+    ///
+    /// assert_eq!("./apps//web/".parse::<BasePath>().unwrap().as_str(), "/apps/web");
+    /// assert!("../etc".parse::<BasePath>().is_err());
+    /// ```
     BasePath,
     |raw| {
         let inside = inside(raw.trim(), "a folder of the repository, such as `/` or `/apps/web`, without `..`")?;
@@ -59,6 +66,13 @@ fn inside(raw: &str, allowed: &'static str) -> Result<String, InvalidValue> {
 
 text_value!(
     /// The path of an application's HTTP health check.
+    ///
+    /// ```
+    /// use launchway_domain::applications::HealthCheckPath;
+    ///
+    /// assert!("/health?deep=1".parse::<HealthCheckPath>().is_ok());
+    /// assert!("health".parse::<HealthCheckPath>().is_err());
+    /// ```
     HealthCheckPath,
     |raw| {
         let path = raw.trim();

@@ -48,6 +48,16 @@ impl Repository {
 }
 
 /// The address of a git repository, without credentials.
+///
+/// ```
+/// # #[cfg(feature = "git")] {
+/// use launchway_domain::applications::GitUrl;
+///
+/// let (url, credentials) = GitUrl::parse("https://ada:token@git.example.com/ada/web.git").unwrap();
+/// assert_eq!(url.as_str(), "https://git.example.com/ada/web.git");
+/// assert!(credentials.is_some());
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GitUrl {
     text: String,

@@ -1,8 +1,17 @@
 //! The states of applications.
 
-use crate::{deployments::DeploymentState, value::InvalidValue};
+use crate::{
+    deployments::DeploymentState,
+    value::{InvalidValue, parsed_by_conversion},
+};
 
 /// The state of an application.
+///
+/// ```
+/// use launchway_domain::applications::ApplicationState;
+///
+/// assert_eq!("running".parse(), Ok(ApplicationState::Running));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApplicationState {
     /// The first version, or the first after a stop, is being deployed.
@@ -98,6 +107,8 @@ impl ApplicationState {
         }
     }
 }
+
+parsed_by_conversion!(ApplicationState);
 
 impl TryFrom<String> for ApplicationState {
     type Error = InvalidValue;

@@ -5,6 +5,16 @@ use std::{collections::BTreeMap, fmt};
 use crate::value::InvalidValue;
 
 /// Names and values. The values are secret: no log and no error shows them.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use launchway_domain::applications::Variables;
+///
+/// let named = |name: &str| BTreeMap::from([(name.to_owned(), "hunter2".to_owned())]);
+/// let variables = Variables::try_from(named("PASSWORD")).unwrap();
+/// assert_eq!(format!("{variables:?}"), r#"{"PASSWORD"}"#);
+/// assert!(Variables::try_from(named("PASS WORD")).is_err());
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<String, String>);
 

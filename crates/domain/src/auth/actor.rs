@@ -17,6 +17,18 @@ use crate::{
 };
 
 /// An actor in an organization, with its permissions there.
+///
+/// ```
+/// use launchway_domain::{auth::Actor, organizations::{Organization, Role}, users::User};
+/// use uuid::Uuid;
+///
+/// let now = chrono::DateTime::UNIX_EPOCH;
+/// let id = Uuid::from_u128(1);
+/// let engines = Organization::new(id.into(), "Engines".parse().unwrap(), "".parse().unwrap(), now);
+/// let ada = User::invited(id.into(), "ada".parse().unwrap(), "ada@example.com".parse().unwrap(), now);
+/// let ada = Actor::vouched_for(ada, engines, Role::Viewer);
+/// assert!(!ada.permissions().contain("deploy:create".parse().unwrap()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     identity: Arc<Identity>,
@@ -27,6 +39,7 @@ pub struct Actor {
 
 /// The reason why an actor may not do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Forbidden {
     /// The organization is not one of the caller's, or does not exist.
     #[error("you are not a member of this organization")]

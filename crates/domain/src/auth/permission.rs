@@ -47,6 +47,13 @@ impl Action {
 }
 
 /// The permission to do one kind of action to one kind of resource.
+///
+/// ```
+/// use launchway_domain::auth::{Action, Permission, Resource};
+///
+/// let permission: Permission = "deploy:create".parse().unwrap();
+/// assert_eq!(permission, Permission::new(Resource::Deploy, Action::Create));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permission {
     /// The resource.

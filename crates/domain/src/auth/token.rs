@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_carries_256_bits_behind_a_prefix_that_tells_its_kind() {
+    fn a_token_carries_256_bits_behind_a_prefix_of_its_kind() {
         let token = Token::new(TokenKind::Session, [0xff; 32]);
         assert_eq!(token.expose(), format!("lws_{}8", "_".repeat(42)));
         assert!(Token::new(TokenKind::Api, [0; 32]).expose().starts_with("lwa_"));

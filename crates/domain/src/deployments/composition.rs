@@ -8,6 +8,8 @@ use super::{Checkout, Container, ContainerId, ImageName, Output, Owner, ServiceN
 use crate::{
     applications::{BasePath, DockerfilePath, Port, RunCommand, Variables},
     ids::{ApplicationId, DeploymentId},
+    secret::Sealed,
+    store_error::StoreError,
 };
 
 /// The owner and configuration of a composition.
@@ -135,4 +137,39 @@ pub trait Composer: Send + Sync {
     /// # Errors
     /// [`StepError::Retryable`] if the engine is unreachable or the file system refuses.
     async fn forget(&self, application: ApplicationId) -> Result<(), StepError>;
+}
+
+/// Stores the files and images of compositions, so that every server can start them again.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait CompositionRepository: Send + Sync {
+    /// Stores the composition of a deployment in place of an earlier one. Only the `most` newest of the application are
+    /// kept.
+    ///
+    /// # Errors
+    /// [`StoreError::Stale`] if the application has no such deployment, [`StoreError::Unavailable`],
+    /// [`StoreError::StorageFull`] or [`StoreError::Internal`].
+    async fn keep(
+        &self,
+        application: ApplicationId,
+        deployment: DeploymentId,
+        sealed: Sealed,
+        most: usize,
+    ) -> Result<(), StoreError>;
+
+    /// Returns the composition of a deployment; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn find(
+        &self,
+        application: ApplicationId,
+        deployment: DeploymentId,
+    ) -> Result<Option<Sealed>, StoreError>;
+
+    /// Deletes the compositions of an application.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn forget(&self, application: ApplicationId) -> Result<(), StoreError>;
 }

@@ -7,7 +7,7 @@ use crate::{
     applications::Port,
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId, DeploymentStatusId, JobId, OrganizationId},
-    value::{InvalidValue, text_value},
+    value::{InvalidValue, parsed_by_conversion, text_value},
 };
 
 /// The deployment of one version of an application.
@@ -146,6 +146,8 @@ impl ContainerState {
     }
 }
 
+parsed_by_conversion!(ContainerState);
+
 impl TryFrom<String> for ContainerState {
     type Error = InvalidValue;
 
@@ -159,6 +161,14 @@ impl TryFrom<String> for ContainerState {
 
 text_value!(
     /// A commit, by its full hash.
+    ///
+    /// ```
+    /// use launchway_domain::deployments::CommitHash;
+    ///
+    /// let commit: CommitHash = "2c26b46b68ffc68ff99b453c1d30413413422d70".parse().unwrap();
+    /// assert_eq!(commit.short(), "2c26b46");
+    /// assert!("main".parse::<CommitHash>().is_err());
+    /// ```
     CommitHash,
     |raw| {
         let is_hash = matches!(raw.len(), 40 | 64)
@@ -279,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_image_of_a_service_tells_whose_it_is() {
+    fn the_image_of_a_service_names_its_owner() {
         let (application, deployment) = (Uuid::max().into(), Uuid::nil().into());
         for service in ["web", "a.b_c-d", "Task-1"] {
             let image = ImageName::of_service(application, deployment, &service.parse().unwrap());

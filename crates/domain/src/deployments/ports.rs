@@ -290,11 +290,6 @@ pub trait Deployer: Send + Sync {
     /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable.
     async fn resume(&self, container: &ContainerId) -> Result<Container, StepError>;
 
-    /// Returns whether two containers of one deployment can run at the same time.
-    fn can_run_beside(&self) -> bool {
-        true
-    }
-
     /// Starts a stopped container, or restarts a running one.
     ///
     /// # Errors
@@ -344,6 +339,8 @@ pub enum DiscoveredObject {
         condition: Condition,
         /// When it was created.
         created_at: Timestamp,
+        /// The port that it was started for; `None` for one of a composition or of an earlier release.
+        port: Option<Port>,
         /// The service of a composition that it runs; `None` for a single container.
         service: Option<ServiceName>,
         /// True if it should run as long as its version does: false for a service that has completed, or
@@ -443,7 +440,8 @@ pub trait HealthProbe: Send + Sync {
 
 /// Stores published sites, one release for each deployment.
 ///
-/// Promises: a release is published completely or not at all; no link in it points outside it.
+/// Promises: a release is published completely or not at all, and every server of the installation has it; no link in it
+/// points outside it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SiteStore: Send + Sync {
@@ -459,10 +457,18 @@ pub trait SiteStore: Send + Sync {
         folder: &BasePath,
     ) -> Result<PathBuf, StepError>;
 
-    /// Returns the release of a deployment, if there is one.
-    async fn release(&self, application: ApplicationId, deployment: DeploymentId) -> Option<PathBuf>;
+    /// Returns the release of a deployment, if there is one. One that only another server has is fetched first; the fetch
+    /// goes on if the call is dropped, because other calls may wait for it.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] or [`StepError::Failed`] if it cannot be fetched.
+    async fn release(
+        &self,
+        application: ApplicationId,
+        deployment: DeploymentId,
+    ) -> Result<Option<PathBuf>, StepError>;
 
-    /// Returns every existing release, by its application and deployment.
+    /// Returns every release that this server or the installation has, by its application and deployment.
     ///
     /// # Errors
     /// [`StepError::Retryable`] on a file system error.

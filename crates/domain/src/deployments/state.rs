@@ -2,9 +2,16 @@
 //!
 //! **Invariant:** a deployment changes its state only by `DeploymentState::advance`.
 
-use crate::value::InvalidValue;
+use crate::value::{InvalidValue, parsed_by_conversion};
 
 /// The state of a deployment.
+///
+/// ```
+/// use launchway_domain::deployments::DeploymentState;
+///
+/// assert!(DeploymentState::Failed.is_over());
+/// assert_eq!("deploying".parse(), Ok(DeploymentState::Deploying));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeploymentState {
     /// It waits for a worker.
@@ -95,6 +102,8 @@ impl DeploymentState {
     }
 }
 
+parsed_by_conversion!(DeploymentState);
+
 impl TryFrom<String> for DeploymentState {
     type Error = InvalidValue;
 
@@ -142,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_never_changes() {
+    fn what_has_finished_never_changes() {
         for from in S::ALL.into_iter().filter(|state| state.is_over()) {
             assert!(S::ALL.into_iter().all(|to| from.advance(to).is_err()));
         }

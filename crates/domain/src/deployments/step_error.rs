@@ -4,6 +4,7 @@ use std::{error::Error, sync::Arc};
 
 /// The reason why a step failed.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum StepError {
     /// The engine does not answer. Nothing is wrong with the request: it can be retried once the engine is
     /// back.

@@ -120,6 +120,8 @@ pub enum ServiceVerb {
     Disable,
 }
 
+crate::value::parsed_by_name!(ServiceVerb, "the name of a `systemctl` command");
+
 impl ServiceVerb {
     /// Every verb.
     pub const ALL: [Self; 6] =

@@ -377,6 +377,8 @@ fn property(node: &Node) -> Result<Property, String> {
     }
 }
 
+crate::value::parsed_by_conversion!(StepKind);
+
 impl TryFrom<String> for StepKind {
     type Error = InvalidValue;
 

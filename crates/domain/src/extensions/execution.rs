@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_never_changes() {
+    fn what_has_finished_never_changes() {
         for from in S::ALL.iter().copied().filter(|state| state.is_over()) {
             assert!(S::ALL.iter().all(|to| from.advance(*to).is_err()));
         }

@@ -1,6 +1,6 @@
 //! Ports for runs of extensions.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 
@@ -24,6 +24,8 @@ pub struct Run {
     pub execution: ExecutionId,
     /// The values of its variables, without the workspace.
     pub values: Secret<Values>,
+    /// The addresses that routes use, which no container of the run gets.
+    pub reserved: Vec<IpAddr>,
 }
 
 /// Runs the steps of extensions.

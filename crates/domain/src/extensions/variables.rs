@@ -6,7 +6,7 @@ use regex::{Error, Regex, RegexBuilder};
 
 use super::template::{Values, is_name};
 use crate::{
-    value::InvalidValue,
+    value::{InvalidValue, parsed_by_conversion},
     yaml::{Aliases, Content, Node},
 };
 
@@ -66,6 +66,8 @@ impl VariableKind {
         }
     }
 }
+
+parsed_by_conversion!(VariableKind);
 
 impl TryFrom<String> for VariableKind {
     type Error = InvalidValue;
@@ -382,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_applied_and_every_problem_is_told() {
+    fn defaults_are_applied_and_every_problem_is_reported() {
         let specs = [
             VariableSpec {
                 default: Some(DefaultValue::Integer(5432)),

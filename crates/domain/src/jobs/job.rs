@@ -18,6 +18,10 @@ pub const MAX_ATTEMPTS: i32 = 3;
 /// written by a clock that was ahead.
 pub const HORIZON: TimeDelta = TimeDelta::minutes(10);
 
+/// The time without a heartbeat after which a server counts as lost, with the jobs that are
+/// [bound](JobKind::is_bound) to it. Until then it may come back.
+pub const SERVER_LOST_AFTER: TimeDelta = TimeDelta::minutes(1);
+
 /// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobKind {
@@ -69,6 +73,13 @@ impl JobKind {
     /// its subject, because that one reverts what was done.
     #[must_use]
     pub fn has_to_be_taken_back(self) -> bool {
+        self == Self::RunExtension
+    }
+
+    /// Returns whether all attempts have to run on the server that claimed the job first, because its files
+    /// are there.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
         self == Self::RunExtension
     }
 }

@@ -32,7 +32,8 @@ pub struct Lease {
     pub worker: WorkerId,
 }
 
-/// The maximum numbers of concurrent jobs.
+/// The maximum numbers of concurrent jobs. Those of a pool count for each server, that of an organization
+/// for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimLimits {
     /// In [`Pool::Builds`], and in [`Pool::Sites`] beside them.

@@ -55,6 +55,8 @@ pub struct IllegalMove {
 impl JobState {
     /// The reason of a failure whose worker gave none.
     pub const WORKER_LOST: &'static str = "the worker was lost";
+    /// The reason of a failure whose job was [bound](super::JobKind::is_bound) to a server that was lost.
+    pub const SERVER_LOST: &'static str = "the server that ran it was lost: its files are on that machine";
     /// The reason of a failure whose job finished without an outcome for its subject.
     pub const NO_OUTCOME: &'static str = "its job ended without an outcome";
 
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_move_tells_what_was_tried() {
+    fn a_refused_transition_names_state_and_event() {
         let refused = JobState::Failed.after(Event::Claim).unwrap_err();
         assert_eq!(refused.to_string(), "a job that is failed cannot handle Claim");
     }
@@ -209,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_over_stays_as_it_is_and_what_is_not_can_still_end(
+        fn what_has_finished_never_changes_and_the_rest_can_end(
             events in proptest::collection::vec(select(Event::ALL.to_vec()), 0..40)
         ) {
             let mut state = JobState::Queued;

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId, InvalidId},
-    value::InvalidValue,
+    value::{InvalidValue, parsed_by_conversion},
 };
 
 /// The level of a line.
@@ -39,6 +39,8 @@ impl Level {
         }
     }
 }
+
+parsed_by_conversion!(Level);
 
 impl TryFrom<String> for Level {
     type Error = InvalidValue;
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_application_tells_no_place() {
+    fn an_id_of_another_application_has_no_number() {
         let id = line(1, 7, 0).id();
         assert_eq!(id.number_in(Uuid::from_u128(1).into()), Some(7));
         assert_eq!(id.number_in(Uuid::from_u128(2).into()), None);
@@ -183,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_is_a_uuid_of_version_7_that_tells_its_place(
+        fn an_id_is_a_uuid_of_version_7_that_holds_its_number(
             application: u128, number in 1i64..1 << 40, at in 0i64..1 << 42,
         ) {
             let line = line(application, number, at);

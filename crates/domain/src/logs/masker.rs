@@ -16,6 +16,14 @@ const SHORTEST: usize = 6;
 const MOST_ENCODED: usize = 1024 * 1024;
 
 /// Masks secrets in text: as they are, line by line, and in base64 and URL-encoded form.
+///
+/// ```
+/// use launchway_domain::logs::Masker;
+///
+/// let masker = Masker::new(["correct horse"]);
+/// assert_eq!(masker.mask("password=correct horse"), "password=[secret]");
+/// assert_eq!(masker.mask("password=correct%20horse"), "password=[secret]");
+/// ```
 pub struct Masker {
     searcher: Option<AhoCorasick>,
     /// The texts to mask, in every form.

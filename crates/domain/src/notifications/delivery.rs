@@ -216,7 +216,7 @@ pub struct RetrySchedule(Vec<Duration>);
 
 impl RetrySchedule {
     /// The longest delay that a receiver can request.
-    pub const LONGEST_WISH: Duration = Duration::from_secs(24 * 60 * 60);
+    pub const LONGEST_REQUESTED: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// Creates a schedule that waits `delays`, one after the other, and then gives up.
     #[must_use]
@@ -228,17 +228,17 @@ impl RetrySchedule {
     /// failure. `random` adds jitter, so that a receiver that recovers is not overloaded.
     #[must_use]
     pub fn next(&self, verdict: Verdict, failures: u32, random: u32, now: Timestamp) -> Next {
-        let wish = match verdict {
+        let requested = match verdict {
             Verdict::Taken => return Next::Done,
             Verdict::Refused => return Next::GiveUp,
             Verdict::Gone => return Next::Disable,
-            Verdict::Later(wish) => wish,
+            Verdict::Later(requested) => requested,
         };
         let place = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX);
         let Some(delay) = self.0.get(place) else { return Next::GiveUp };
         // From 0.8 to 1.2 times as long.
         let spread = 0.8 + 0.4 * f64::from(random) / f64::from(u32::MAX);
-        let delay = delay.mul_f64(spread).max(wish.unwrap_or_default().min(Self::LONGEST_WISH));
+        let delay = delay.mul_f64(spread).max(requested.unwrap_or_default().min(Self::LONGEST_REQUESTED));
         TimeDelta::from_std(delay).map_or(Next::GiveUp, |delay| Next::Again(now + delay))
     }
 }
@@ -267,22 +267,22 @@ mod tests {
 
     #[test]
     fn answers_mean_what_the_standards_say() {
-        let wish = Some(Duration::from_secs(7));
+        let requested = Some(Duration::from_secs(7));
         for (status, verdict) in [
             (200, Verdict::Taken),
             (204, Verdict::Taken),
             (299, Verdict::Taken),
-            (199, Verdict::Later(wish)),
-            (301, Verdict::Later(wish)),
-            (302, Verdict::Later(wish)),
-            (400, Verdict::Later(wish)),
-            (404, Verdict::Later(wish)),
+            (199, Verdict::Later(requested)),
+            (301, Verdict::Later(requested)),
+            (302, Verdict::Later(requested)),
+            (400, Verdict::Later(requested)),
+            (404, Verdict::Later(requested)),
             (410, Verdict::Gone),
-            (429, Verdict::Later(wish)),
-            (500, Verdict::Later(wish)),
-            (503, Verdict::Later(wish)),
+            (429, Verdict::Later(requested)),
+            (500, Verdict::Later(requested)),
+            (503, Verdict::Later(requested)),
         ] {
-            assert_eq!(Verdict::of_http(status, wish), verdict, "{status}");
+            assert_eq!(Verdict::of_http(status, requested), verdict, "{status}");
         }
         for (code, verdict) in [
             (250, Verdict::Taken),
@@ -310,9 +310,9 @@ mod tests {
     #[test]
     fn who_asks_for_time_gets_it_but_not_more_than_a_day() {
         let schedule = RetrySchedule::default();
-        for (wish, waited) in [(1, 4.0), (60, 60.0), (86_400, 86_400.0), (864_000, 86_400.0)] {
-            let verdict = Verdict::Later(Some(Duration::from_secs(wish)));
-            assert_eq!(wait(schedule.next(verdict, 1, 0, NOW)), Some(waited), "{wish}");
+        for (requested, waited) in [(1, 4.0), (60, 60.0), (86_400, 86_400.0), (864_000, 86_400.0)] {
+            let verdict = Verdict::Later(Some(Duration::from_secs(requested)));
+            assert_eq!(wait(schedule.next(verdict, 1, 0, NOW)), Some(waited), "{requested}");
         }
     }
 

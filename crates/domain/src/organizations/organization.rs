@@ -34,6 +34,12 @@ impl Organization {
 
 text_value!(
     /// The name of an organization, unique in the installation ignoring case.
+    ///
+    /// ```
+    /// use launchway_domain::organizations::OrganizationName;
+    ///
+    /// assert_eq!("Engines".parse::<OrganizationName>().unwrap().key(), "engines");
+    /// ```
     OrganizationName,
     |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
 );

@@ -6,6 +6,14 @@ use crate::{
 };
 
 /// The role of a member. It counts in that organization only.
+///
+/// ```
+/// use launchway_domain::{auth::Permission, organizations::Role};
+///
+/// let deploy: Permission = "deploy:create".parse().unwrap();
+/// assert!(Role::Member.permissions().contain(deploy));
+/// assert!(!Role::Viewer.permissions().contain(deploy));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Has every permission.
@@ -98,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_viewer_reads_everything_but_the_audit_trail() {
+    fn a_viewer_reads_everything_but_the_audit_log() {
         let expected =
             ["user:read", "organization:read", "deploy:read", "extension:read", "notification:read"];
         assert_eq!(names(Role::Viewer), expected);

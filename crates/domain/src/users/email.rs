@@ -7,6 +7,13 @@ text_value!(
     /// An e-mail address, stored as it was written.
     ///
     /// Two addresses that differ only in case belong to the same user: compare [`key`](EmailAddress::key)s.
+    ///
+    /// ```
+    /// use launchway_domain::users::EmailAddress;
+    ///
+    /// let [one, other] = ["Ada@Example.com", "ada@example.com"].map(|raw| raw.parse::<EmailAddress>().unwrap());
+    /// assert_eq!(one.key(), other.key());
+    /// ```
     EmailAddress,
     |raw| {
         let address = raw.trim();

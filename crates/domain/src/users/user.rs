@@ -102,6 +102,12 @@ impl std::str::FromStr for UserKind {
 
 text_value!(
     /// The display name of a user.
+    ///
+    /// ```
+    /// use launchway_domain::users::Username;
+    ///
+    /// assert_eq!(" Ada Lovelace ".parse::<Username>().unwrap().as_str(), "Ada Lovelace");
+    /// ```
     Username,
     |raw| plain_text(&raw, 1, 50, "1 to 50 characters, none of them a control character")
 );

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_deleted_branches_and_the_rest_are_told_apart() {
+    fn tags_deleted_branches_and_the_rest_are_distinguished() {
         for zeros in ["0".repeat(40), "0".repeat(64)] {
             let gone = Change::of_reference("refs/heads/old", &zeros, None);
             assert_eq!(gone, Change::Deleted("old".to_owned()));

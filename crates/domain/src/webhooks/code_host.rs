@@ -36,6 +36,8 @@ impl Author {
     }
 }
 
+crate::value::parsed_by_name!(CodeHost, "the name of a code host, such as `github`");
+
 impl CodeHost {
     /// Every code host. Forgejo sends Gitea's headers as well, and Gitea those of GitHub, so that the first
     /// match in this order is the sender.

@@ -70,6 +70,21 @@ type Resolve = dyn Fn(&Version) -> Result<ProcessSpec, String> + Send + Sync;
 
 /// Runs each version as a child process, in a process group of its own.
 ///
+/// ```
+/// use std::time::Duration;
+/// use launchway_embedding::{ProcessHost, ProcessSpec, Version};
+///
+/// # fn main() -> std::io::Result<()> {
+/// # let folder = tempfile::TempDir::new()?;
+/// let program = |version: &Version| match version.image.as_str() {
+///     "web:1" => Ok(ProcessSpec::new("/opt/web-1").arguments(["--quiet"])),
+///     other => Err(format!("there is no program {other}")),
+/// };
+/// let host = ProcessHost::builder(folder.path(), program).grace(Duration::from_secs(30)).open()?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// The program gets the variables of its application, `PORT` and `HOST`, the address to listen on, and the
 /// `PATH` of the service; nothing else of the environment of the service. It is asked to end by `SIGTERM`,
 /// and killed after a grace period.

@@ -135,7 +135,11 @@ impl Records {
     ) -> Option<ClaimedJob> {
         let running_in = |pool: Pool| self.running().filter(move |job| job.pool == pool);
         let running_for = |job: &Job| running_in(job.pool).filter(|other| other.scope == job.scope).count();
-        let has_room = |job: &&Job| running_in(job.pool).count() < limits.of(job.pool);
+        let is_own =
+            |kept: &&KeptJob| kept.held.is_some_and(|(lease, _)| lease.worker.instance == worker.instance);
+        let own = || self.index.open_jobs.keys().filter_map(|id| self.jobs.get(id)).filter(is_own);
+        let has_room =
+            |job: &&Job| own().filter(|own| own.job.pool == job.pool).count() < limits.of(job.pool);
         let is_free = |job: &&Job| !self.running().any(|running| running.subject == job.subject);
         let due = self.open_jobs();
         let due = due.filter(|job| job.state == JobState::Queued && job.run_at <= now).filter(is_free);

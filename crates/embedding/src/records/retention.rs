@@ -13,15 +13,23 @@ use super::Records;
 
 /// The time that records are kept. The size of the records is bounded by these numbers and the number of
 /// applications.
+///
+/// ```
+/// use launchway_embedding::Retention;
+///
+/// let mut retention = Retention::default();
+/// retention.audit = chrono::TimeDelta::days(3650);
+/// assert_eq!((retention.log_lines, retention.deployments), (10_000, 100));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// The newest log lines that each application keeps; more than 200,000 are not kept.
+    /// The newest log lines that each application keeps.
     pub log_lines: i64,
     /// The newest finished deployments that each application keeps; versions that can be rolled back to, and
     /// the live one, are kept beside them.
     pub deployments: usize,
-    /// The time that a finished job is kept, at most 30 days.
+    /// The time that a finished job is kept.
     pub jobs: TimeDelta,
     /// The time that an entry of the audit log is kept.
     pub audit: TimeDelta,

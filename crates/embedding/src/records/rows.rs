@@ -38,6 +38,7 @@ pub struct Row {
 /// A stored row cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the record `{key}` cannot be read: {reason}")]
+#[non_exhaustive]
 pub struct UnreadableRow {
     /// The key of the row.
     pub key: String,

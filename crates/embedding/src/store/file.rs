@@ -21,6 +21,21 @@ use crate::records::{Records, Row, UnreadableRow};
 /// Stores records in one file, which survives the end of the process and a power failure.
 ///
 /// One process at a time may use the file; a second one is refused.
+///
+/// ```
+/// use launchway_embedding::{FileStore, OpenError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::TempDir::new()?;
+/// let path = folder.path().join("records");
+/// let store = FileStore::open(&path).await?;
+/// assert!(matches!(FileStore::open(&path).await, Err(OpenError::InUse(_))));
+/// drop(store);
+/// FileStore::open(&path).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct FileStore(Durable<Journal>);
 

@@ -8,6 +8,18 @@ use super::{Change, Query, Store};
 use crate::records::Records;
 
 /// Stores records in memory: they are lost when the process ends.
+///
+/// ```
+/// use launchway_embedding::{MemoryStore, Records, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), launchway_embedding::StoreError> {
+/// let store = MemoryStore::new();
+/// let query = |records: &Records| assert_eq!(records.applications().count(), 0);
+/// store.read(Box::new(query)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct MemoryStore(RwLock<Records>);
 

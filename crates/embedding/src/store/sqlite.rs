@@ -21,6 +21,17 @@ use crate::records::{Records, Row};
 /// Stores records in a SQLite file, as one table of keys and values. Other tables of the file are not touched.
 ///
 /// One process at a time may use the file; a second one is refused.
+///
+/// ```
+/// use launchway_embedding::SqliteStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::TempDir::new()?;
+/// let store = SqliteStore::open(folder.path().join("service.db")).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct SqliteStore(Durable<Table>);
 
 /// The table of records.

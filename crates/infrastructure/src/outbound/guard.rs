@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_does_not_tell_the_addresses_of_a_name() {
+    async fn a_refusal_does_not_show_the_addresses_of_a_name() {
         let way = guard().way("private.example", 443, Wanted::Permitted).await;
         let told = "private.example is not everyone's to reach: \
                     only LAUNCHWAY_OUTBOUND_ALLOW can allow port 443 there";

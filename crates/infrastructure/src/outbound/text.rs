@@ -59,9 +59,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_a_number_of_seconds_or_a_moment() {
+    fn retry_after_is_a_number_of_seconds_or_a_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        for (value, wish) in [
+        for (value, seconds) in [
             ("0", Some(0)),
             ("120", Some(120)),
             (" 7 ", Some(7)),
@@ -76,7 +76,7 @@ mod tests {
             ("soon", None),
             ("Sun, 99 Nov 1994 08:50:37 GMT", None),
         ] {
-            assert_eq!(retry_after(value, now), wish.map(Duration::from_secs), "{value:?}");
+            assert_eq!(retry_after(value, now), seconds.map(Duration::from_secs), "{value:?}");
         }
         assert_eq!(retry_after("99999999999999999999999", now), Some(Duration::MAX));
     }

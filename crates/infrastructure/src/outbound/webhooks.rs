@@ -43,7 +43,7 @@ pub(super) async fn post(outbound: &Outbound, post: &Post, time: Time) -> Result
     connection.shutdown().await;
     Ok(Answer {
         status: head.status.as_u16(),
-        retry_after: wish(&head.headers),
+        retry_after: requested_delay(&head.headers),
         excerpt: one_line(&secrets(&post.url).mask(&String::from_utf8_lossy(&said)), Answer::LONGEST),
     })
 }
@@ -121,7 +121,7 @@ fn secrets(url: &WebhookUrl) -> Masker {
     Masker::new(whole.chain(parts))
 }
 
-fn wish(headers: &HeaderMap) -> Option<Duration> {
+fn requested_delay(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
     retry_after(value, SystemTime::now())
 }

@@ -58,15 +58,20 @@ pub(super) fn copy(source: &Path, target: &Path, is_unwanted: &AtomicBool) -> Re
 }
 
 fn copy_file(source: &Path, target: &Path, metadata: &Metadata) -> io::Result<()> {
-    let mode = 0o600 | (metadata.mode() & 0o755);
+    let mode = mode_of(metadata.mode());
     let mut file = File::options().write(true).create_new(true).mode(mode).open(target)?;
     io::copy(&mut File::open(source)?, &mut file)?;
     file.set_times(FileTimes::new().set_modified(metadata.modified()?))
 }
 
+/// Returns the mode of a published file.
+pub(super) fn mode_of(mode: u32) -> u32 {
+    0o600 | (mode & 0o755)
+}
+
 /// Checks a link at its published path: one that reaches its target only through the checkout's own path
 /// points out of the release.
-fn check_link(root: &Path, link: &Path) -> Result<(), CopyError> {
+pub(super) fn check_link(root: &Path, link: &Path) -> Result<(), CopyError> {
     let place = root.join(link);
     let leads_out = match place.canonicalize() {
         Ok(target) => !target.starts_with(root),

@@ -73,8 +73,8 @@ impl Original {
         let archive = folder.path().join("backup");
         let database = fresh.url();
         let origin = Origin { launchway: "0.1.0".to_owned(), created_at: "2026-11-15T00:00:00Z".to_owned() };
-        backup::create(Installation { data_dir: &data, database: &database }, &archive, origin, false)
-            .unwrap();
+        let installation = Installation { data_dir: &data, database: &database };
+        backup::create(installation, &archive, origin, false, || Ok(())).unwrap();
         let entries = read(&archive);
         Self { folder, entries }
     }

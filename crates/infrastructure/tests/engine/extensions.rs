@@ -23,7 +23,11 @@ use launchway_infrastructure::{
     docker::Compositions,
     extensions::{HostOptions, HostRunner},
 };
-use launchway_testkit::docker::{FakeProgram, base_image, docker};
+use launchway_testkit::{
+    compositions::MemoryCompositions,
+    docker::{FakeProgram, base_image, docker},
+    secrets::OpenBox,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -32,6 +36,13 @@ use crate::{installation::Installation, recorder::Recorder};
 
 /// A port of this machine that Launchway itself uses.
 const RESERVED: u16 = 18_433;
+
+/// Extensions store no compositions of applications.
+fn compositions(installation: &Installation, folder: &TempDir) -> Compositions {
+    let (stored, secrets) = (Arc::new(MemoryCompositions::default()), Arc::new(OpenBox));
+    let folder = folder.path().join("compositions");
+    Compositions::open(installation.engine.clone(), stored, secrets, &folder).unwrap()
+}
 
 /// An installation that executes steps.
 struct Extending {
@@ -55,8 +66,7 @@ impl Extending {
 
     fn with(installation: Installation, change: impl FnOnce(&mut HostOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let compositions =
-            Compositions::open(installation.engine.clone(), &folder.path().join("compositions")).unwrap();
+        let compositions = compositions(&installation, &folder);
         let mut options = HostOptions::new(&folder.path().join("runs"), [RESERVED]);
         change(&mut options);
         let ports = Arc::new(MemoryPorts::default());
@@ -67,8 +77,7 @@ impl Extending {
     /// Returns the same installation with other options.
     fn restarted(self, change: impl FnOnce(&mut HostOptions)) -> Self {
         let Self { ports, installation, folder, .. } = self;
-        let compositions =
-            Compositions::open(installation.engine.clone(), &folder.path().join("compositions")).unwrap();
+        let compositions = compositions(&installation, &folder);
         let mut options = HostOptions::new(&folder.path().join("runs"), [RESERVED]);
         change(&mut options);
         let runner = Arc::new(HostRunner::open(Arc::new(compositions), ports.clone(), options).unwrap());
@@ -92,6 +101,7 @@ impl Extending {
             extension: extension.parse().unwrap(),
             execution: TimeOrderedIds.next().into(),
             values: Secret::new(values.collect::<Values>()),
+            reserved: Vec::new(),
         };
         self.runner.begin(&run).await.unwrap();
         run

@@ -115,9 +115,9 @@ pub(crate) fn mail_by(host: &str, port: u16, security: MailSecurity) -> Mail {
     }
 }
 
-pub(crate) fn told<T: std::fmt::Debug>(sent: Result<T, SendError>) -> String {
+pub(crate) fn error_of<T: std::fmt::Debug>(sent: Result<T, SendError>) -> String {
     match sent {
-        Err(SendError::Unreachable(told)) => told,
+        Err(SendError::Unreachable(error)) => error,
         other => panic!("not unreachable, but {other:?}"),
     }
 }

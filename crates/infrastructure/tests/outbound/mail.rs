@@ -7,7 +7,7 @@ use launchway_domain::{
 use launchway_infrastructure::outbound::Outbound;
 use launchway_testkit::external::{MailServer, MailServerOptions, Safety, TakenMail};
 
-use crate::arena::{Way, mail_by, told};
+use crate::arena::{Way, error_of, mail_by};
 
 /// A server on this machine without encryption, which the operator allows.
 struct Post {
@@ -168,7 +168,7 @@ async fn permanent_rejections_skip_a_recipient_temporary_fail_all() {
 }
 
 #[tokio::test]
-async fn a_refused_text_is_told_with_its_code() {
+async fn a_refused_text_is_reported_with_its_code() {
     for (refused_text, code, text) in
         [("451 4.3.0 later", 451, "4.3.0 later"), ("554 5.7.1 spam\x07", 554, "5.7.1 spam")]
     {
@@ -184,7 +184,7 @@ async fn an_address_in_another_script_needs_a_server_that_takes_it() {
     let post = Post::open(&plain());
     let sent = post.send(foreign(&post)).await;
     assert_eq!(
-        told(sent),
+        error_of(sent),
         "No recipient can receive mail from 127.0.0.1: jürgen@xn--mller-kva.example: 127.0.0.1 takes only addresses in plain letters"
     );
     let domain = Mail { to: vec!["ada@müller.example".parse().unwrap()], ..post.mail() };
@@ -202,8 +202,11 @@ async fn plaintext_mail_needs_an_allowed_server() {
     let outbound = Way::to(&["10.0.0.0/8"], server.port).open();
     let mail = Mail { login: login("ada", "pw"), ..mail_by("127.0.0.1", server.port, MailSecurity::None) };
     let sent = outbound.send(mail).await;
-    let Err(SendError::Forbidden(told)) = sent else { panic!("{sent:?}") };
-    assert!(told.contains("without encryption") && told.contains("LAUNCHWAY_OUTBOUND_ALLOW"), "{told}");
+    let Err(SendError::Forbidden(message)) = sent else { panic!("{sent:?}") };
+    assert!(
+        message.contains("without encryption") && message.contains("LAUNCHWAY_OUTBOUND_ALLOW"),
+        "{message}"
+    );
     assert_eq!(server.taken(), []);
     // An address that is everyone's is not enough: it is refused before anybody is called.
     let sent = outbound.send(mail_by("1.1.1.1", 25, MailSecurity::None)).await;

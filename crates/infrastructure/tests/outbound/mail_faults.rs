@@ -6,7 +6,7 @@ use launchway_domain::notifications::{Mail, MailSecurity, Mailer as _, SendError
 use launchway_testkit::external::{Conversation, Receiver};
 
 use crate::{
-    arena::{Way, mail_by, timed, told},
+    arena::{Way, error_of, mail_by, timed},
     mail::login,
 };
 
@@ -62,7 +62,7 @@ async fn a_silent_server_times_out() {
             conversation.hang();
         })
         .await;
-        assert_eq!(told(sent), "127.0.0.1 did not answer within 1.5s", "{stage}");
+        assert_eq!(error_of(sent), "127.0.0.1 did not answer within 1.5s", "{stage}");
         assert!(took >= TIME && took < TIME + SLACK, "{stage}: {took:?}");
     }
 }
@@ -77,18 +77,18 @@ async fn a_server_that_drips_is_waited_for_no_longer_than_was_said() {
             }
         })
         .await;
-        assert_eq!(told(sent), "127.0.0.1 did not answer within 1.5s", "{stage}");
+        assert_eq!(error_of(sent), "127.0.0.1 did not answer within 1.5s", "{stage}");
         assert!(took < TIME + SLACK, "{stage}: {took:?}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_is_told_as_that() {
+async fn a_server_that_goes_away_is_reported_as_that() {
     for stage in STAGES {
         let (sent, took) = send(move |conversation| behave_until(stage, conversation)).await;
-        let told = told(sent);
+        let reported = error_of(sent);
         let known = ["127.0.0.1 does not answer like a mail server", "The connection to 127.0.0.1 was lost"];
-        assert!(known.contains(&told.as_str()), "{stage}: {told}");
+        assert!(known.contains(&reported.as_str()), "{stage}: {reported}");
         assert!(took < TIME, "{stage}: {took:?}");
     }
 }
@@ -111,14 +111,14 @@ async fn a_server_that_never_stops_talking_is_cut_off() {
             written.send(said).unwrap();
         })
         .await;
-        assert_eq!(told(sent), "127.0.0.1 does not answer like a mail server", "{stage}");
+        assert_eq!(error_of(sent), "127.0.0.1 does not answer like a mail server", "{stage}");
         let kibibytes = counted.recv().unwrap() / 1024;
         println!("{stage}: cut after {took:?}, the server got rid of {kibibytes} KiB");
     }
 }
 
 #[tokio::test]
-async fn every_refusal_is_told_with_its_code() {
+async fn every_refusal_is_reported_with_its_code() {
     for (stage, said, code, text) in [
         ("connection", "554 go away\r\n", 554, "go away"),
         ("connection", "421-too busy\r\n421 come later\r\n", 421, "too busy come later"),
@@ -181,5 +181,5 @@ async fn a_server_where_nobody_can_log_in_hears_no_password() {
         let mail = mail_by("127.0.0.1", receiver.port, MailSecurity::None);
         timed(outbound.send(Mail { login: login("ada", "password"), ..mail })).await
     };
-    assert_eq!(told(sent), "127.0.0.1 does not offer login with a password");
+    assert_eq!(error_of(sent), "127.0.0.1 does not offer login with a password");
 }

@@ -8,7 +8,7 @@ use launchway_testkit::external::{
 };
 
 use crate::{
-    arena::{Names, Way, mail_by, told},
+    arena::{Names, Way, error_of, mail_by},
     mail::login,
 };
 
@@ -52,7 +52,7 @@ async fn a_server_that_does_not_prove_its_name_hears_nothing() {
             let outbound = Way::here(server.port).trusting(authority.pem()).with_names(names()).open();
             let sent = outbound.send(mail_by("mail.example", server.port, security)).await;
             let expected = format!("mail.example failed TLS verification: its certificate {reason}");
-            assert_eq!(told(sent), expected, "{security:?}");
+            assert_eq!(error_of(sent), expected, "{security:?}");
             assert_eq!(server.taken(), []);
         }
     }
@@ -91,7 +91,10 @@ async fn a_server_that_offers_no_encryption_hears_nothing() {
     let outbound = Way::here(played.receiver.port).open();
     let mail = mail_by("127.0.0.1", played.receiver.port, MailSecurity::StartTls);
     let sent = outbound.send(Mail { login: login("ada", "password"), ..mail }).await;
-    assert_eq!(told(sent), "127.0.0.1 does not offer encryption (STARTTLS), and nothing was said without it");
+    assert_eq!(
+        error_of(sent),
+        "127.0.0.1 does not offer encryption (STARTTLS), and nothing was said without it"
+    );
     assert_eq!(played.heard(), ["EHLO [127.0.0.1]"]);
 }
 

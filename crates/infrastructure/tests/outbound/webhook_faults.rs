@@ -6,7 +6,7 @@ use launchway_domain::notifications::{Answer, SendError, WebhookSender as _};
 use launchway_testkit::external::{Conversation, Receiver};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::arena::{Way, post_to, timed, told};
+use crate::arena::{Way, error_of, post_to, timed};
 
 /// The timeout of a message.
 const TIME: Duration = Duration::from_millis(1500);
@@ -43,7 +43,7 @@ async fn who_never_answers_is_waited_for_no_longer_than_was_said() {
             drip(conversation, dripping);
         })
         .await;
-        assert_eq!(told(sent), "127.0.0.1 did not answer within 1.5s", "{said}{dripping}");
+        assert_eq!(error_of(sent), "127.0.0.1 did not answer within 1.5s", "{said}{dripping}");
         assert!(took >= TIME && took < TIME + SLACK, "{took:?}");
     }
 }
@@ -99,49 +99,49 @@ async fn an_endless_answer_is_cut_and_not_waited_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_told_as_what_it_is() {
+async fn an_invalid_answer_is_reported_as_what_it_is() {
     let (sent, _) = hear(|conversation| {
         conversation.read_request();
     })
     .await;
-    assert_eq!(told(sent), "127.0.0.1 closed the connection before it answered");
+    assert_eq!(error_of(sent), "127.0.0.1 closed the connection before it answered");
     let (sent, _) = hear(|conversation| {
         conversation.read_request();
         conversation.say("HTTP/1.1 200 OK\r\nContent-Le");
     })
     .await;
-    assert_eq!(told(sent), "127.0.0.1 closed the connection before it answered");
+    assert_eq!(error_of(sent), "127.0.0.1 closed the connection before it answered");
     let (sent, _) = hear(|conversation| {
         conversation.wait_for_something();
     })
     .await;
-    assert_eq!(told(sent), "The connection to 127.0.0.1 was lost before it answered");
+    assert_eq!(error_of(sent), "The connection to 127.0.0.1 was lost before it answered");
     let (sent, _) = hear(|conversation| {
         conversation.read_request();
         conversation.say("220 mail.example.com ESMTP\r\n");
         conversation.hang();
     })
     .await;
-    assert_eq!(told(sent), "127.0.0.1 does not answer in HTTP");
+    assert_eq!(error_of(sent), "127.0.0.1 does not answer in HTTP");
     let (sent, _) = hear(|conversation| {
         conversation.read_request();
         conversation.say(format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "x".repeat(128 * 1024)));
         conversation.hang();
     })
     .await;
-    assert_eq!(told(sent), "127.0.0.1 answers with too many headers");
+    assert_eq!(error_of(sent), "127.0.0.1 answers with too many headers");
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_at_once() {
+async fn nobody_there_is_reported_at_once() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let outbound = Way::here(port).within(TIME).open();
     let (sent, took) = timed(outbound.post(post_to(format!("http://127.0.0.1:{port}/")))).await;
-    assert_eq!(told(sent), "127.0.0.1 does not accept connections at this port");
+    assert_eq!(error_of(sent), "127.0.0.1 does not accept connections at this port");
     assert!(took < TIME, "{took:?}");
     let outbound = Way::here(port).with_names(crate::arena::Names::new(&[])).open();
     let sent = outbound.post(post_to("https://nowhere.example/")).await;
-    assert_eq!(told(sent), "There is no host nowhere.example, or its name server does not answer");
+    assert_eq!(error_of(sent), "There is no host nowhere.example, or its name server does not answer");
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn connecting_times_out_and_tries_the_next_address() {
     let outbound = Way::here(port).within(Duration::from_secs(15)).open();
     let (sent, took) = timed(outbound.post(post_to(format!("http://127.0.0.3:{port}/")))).await;
     println!("a connection that nobody accepts: {took:?}");
-    assert_eq!(told(sent), "127.0.0.3 does not accept a connection within 5s");
+    assert_eq!(error_of(sent), "127.0.0.3 does not accept a connection within 5s");
     assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(7), "{took:?}");
 
     let _works = Receiver::talking_at("127.0.0.4", port, |conversation| {

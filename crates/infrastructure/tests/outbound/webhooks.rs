@@ -6,7 +6,7 @@ use launchway_domain::notifications::{Answer, WebhookSender as _};
 use launchway_infrastructure::outbound::Trust;
 use launchway_testkit::external::{Authority, Identity, Receiver};
 
-use crate::arena::{Names, Way, post_to, run_again, told};
+use crate::arena::{Names, Way, error_of, post_to, run_again};
 
 async fn answer_to(text: impl Into<String>) -> Answer {
     let receiver = Receiver::answering(text);
@@ -81,8 +81,8 @@ async fn a_receiver_may_ask_for_time_in_seconds_or_by_a_date() {
     let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(100));
     let answer =
         answer_to(format!("HTTP/1.1 503 X\r\nretry-after: {date}\r\nContent-Length: 0\r\n\r\n")).await;
-    let wish = answer.retry_after.unwrap();
-    assert!((90..=100).contains(&wish.as_secs()), "{wish:?}");
+    let delay = answer.retry_after.unwrap();
+    assert!((90..=100).contains(&delay.as_secs()), "{delay:?}");
     let answer = answer_to("HTTP/1.1 503 X\r\nRetry-After: later\r\nContent-Length: 0\r\n\r\n").await;
     assert_eq!(answer.retry_after, None);
 }
@@ -139,7 +139,7 @@ async fn a_receiver_proves_its_name_wherever_the_name_leads() {
 }
 
 #[tokio::test]
-async fn who_does_not_prove_its_name_is_told_nothing() {
+async fn who_does_not_prove_its_name_gets_nothing() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let names = &["hooks.example"];
     for (identity, reason) in [
@@ -151,20 +151,23 @@ async fn who_does_not_prove_its_name_is_told_nothing() {
         let hosts = Names::new(&[("hooks.example", &[&["127.0.0.1"]])]);
         let outbound = Way::here(receiver.port).trusting(authority.pem()).with_names(hosts).open();
         let sent = outbound.post(post_to(format!("https://hooks.example:{}/", receiver.port))).await;
-        assert_eq!(told(sent), format!("hooks.example failed TLS verification: its certificate {reason}"));
+        assert_eq!(
+            error_of(sent),
+            format!("hooks.example failed TLS verification: its certificate {reason}")
+        );
         assert_eq!(receiver.requests(), []);
     }
 }
 
 #[tokio::test]
-async fn who_does_not_encrypt_is_told_nothing() {
+async fn who_does_not_encrypt_gets_nothing() {
     let receiver = Receiver::talking(|conversation| {
         conversation.say("HTTP/1.1 400 Bad Request\r\n\r\n");
         conversation.read_request();
     });
     let outbound = Way::here(receiver.port).open();
     let sent = outbound.post(post_to(format!("https://127.0.0.1:{}/", receiver.port))).await;
-    assert_eq!(told(sent), "the TLS handshake with 127.0.0.1 failed");
+    assert_eq!(error_of(sent), "the TLS handshake with 127.0.0.1 failed");
     assert!(receiver.requests().is_empty());
 }
 
@@ -186,7 +189,7 @@ async fn an_authority_of_the_operator_is_trusted() {
     let mut way = Way::here(receiver.port);
     way.trust = Trust::of_this_machine();
     let sent = way.open().post(post_to(&url)).await;
-    assert!(told(sent).ends_with("has an issuer that this machine does not trust"));
+    assert!(error_of(sent).ends_with("has an issuer that this machine does not trust"));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, authority.pem()).unwrap();
     let path = file.path().to_str().unwrap();

@@ -36,21 +36,21 @@ async fn what_a_shell_would_run_is_only_a_name() {
 }
 
 #[tokio::test]
-async fn an_unknown_branch_is_told_by_name() {
+async fn an_unknown_branch_is_reported_by_name() {
     let arena = Arena::new();
     let repository = arena.repository("shop");
     let mut source = repository.source();
     source.branch = "release".parse().unwrap();
-    let told = refusal(arena.fetcher().head(&source).await);
-    assert_eq!(told, format!("There is no branch `release` in {}.", repository.path.display()));
+    let message = refusal(arena.fetcher().head(&source).await);
+    assert_eq!(message, format!("There is no branch `release` in {}.", repository.path.display()));
 }
 
 #[tokio::test]
-async fn an_empty_repository_is_told_from_one_without_the_branch() {
+async fn an_empty_repository_differs_from_one_without_the_branch() {
     let arena = Arena::new();
     let repository = arena.empty_repository("shop");
-    let told = refusal(arena.fetcher().head(&repository.source()).await);
-    assert_eq!(told, format!("The repository {} has no commits yet.", repository.path.display()));
+    let message = refusal(arena.fetcher().head(&repository.source()).await);
+    assert_eq!(message, format!("The repository {} has no commits yet.", repository.path.display()));
 }
 
 proptest! {

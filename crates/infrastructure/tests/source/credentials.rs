@@ -39,10 +39,13 @@ async fn the_right_token_opens_and_the_wrong_one_does_not() {
     fetch(&fetcher, &right, "one").await.unwrap();
     assert!(web.has_seen_credentials());
     let wrong = source(&web.url_for("ada:wr0ng", "shop/.git"));
-    let told = refusal(fetcher.head(&wrong).await);
-    assert_eq!(told, format!("{url} does not accept the credentials that were given for it."));
-    let told = refusal(fetcher.head(&source(&url)).await);
-    assert_eq!(told, format!("{url} requires credentials: it is private, or there is no such repository."));
+    let message = refusal(fetcher.head(&wrong).await);
+    assert_eq!(message, format!("{url} does not accept the credentials that were given for it."));
+    let message = refusal(fetcher.head(&source(&url)).await);
+    assert_eq!(
+        message,
+        format!("{url} requires credentials: it is private, or there is no such repository.")
+    );
 }
 
 #[tokio::test]
@@ -84,11 +87,11 @@ async fn a_server_that_repeats_a_token_does_not_get_it_into_an_error() {
     let arena = Arena::new();
     arena.repository("shop");
     let web = Web::serve(&arena.path("repositories"), Manner::Parrot);
-    let told = arena.fetcher_to(web.port).head(&source(&web.url_for(&pair(), "shop"))).await;
+    let message = arena.fetcher_to(web.port).head(&source(&web.url_for(&pair(), "shop"))).await;
     assert!(web.has_seen_credentials());
-    let Err(StepError::Rejected(told)) = told else { panic!("{told:?}") };
-    assert!(told.contains("***"), "{told}");
-    assert_hidden(&told, "an error");
+    let Err(StepError::Rejected(message)) = message else { panic!("{message:?}") };
+    assert!(message.contains("***"), "{message}");
+    assert_hidden(&message, "an error");
 }
 
 #[tokio::test]
@@ -98,7 +101,7 @@ async fn a_token_is_not_taken_along_to_another_server() {
     let root = arena.path("repositories");
     let thief = Web::serve(&root, Manner::Locked(pair()));
     let web = Web::serve(&root, Manner::Elsewhere(format!("http://127.0.0.1:{}", thief.port)));
-    let told = refusal(arena.fetcher_to(web.port).head(&source(&web.url_for(&pair(), "shop"))).await);
-    assert_hidden(&told, "an error");
+    let message = refusal(arena.fetcher_to(web.port).head(&source(&web.url_for(&pair(), "shop"))).await);
+    assert_hidden(&message, "an error");
     assert_eq!(thief.requests(), 0);
 }

@@ -133,9 +133,12 @@ async fn a_commit_that_the_server_no_longer_gives_is_explained() {
     let (repository, fetcher) = (arena.repository("shop"), arena.fetcher());
     let missing = "0123456789012345678901234567890123456789".parse().unwrap();
     let output = Arc::new(Recorder::default());
-    let told =
+    let message =
         crate::arena::refusal(fetcher.fetch(&repository.source(), &missing, &owner("one"), output).await);
-    assert!(told.contains("no longer gives commit 0123456") && told.contains("deploy again"), "{told}");
+    assert!(
+        message.contains("no longer gives commit 0123456") && message.contains("deploy again"),
+        "{message}"
+    );
     assert_eq!(arena.work(), Vec::<String>::new());
 }
 

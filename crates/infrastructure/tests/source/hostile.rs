@@ -44,7 +44,7 @@ fn trap(arena: &Arena, path: &Path) {
 }
 
 #[tokio::test]
-async fn nothing_that_a_repository_brings_along_runs() {
+async fn nothing_that_a_repository_includes_runs() {
     let arena = Arena::new();
     let repository = arena.repository("shop");
     let git_dir = repository.path.join(".git");
@@ -110,8 +110,8 @@ async fn a_link_stays_a_link_and_nothing_is_written_through_it() {
     let inner = repository.git_with_input(&["mktree"], &format!("100644 blob {blob}\tfile\n"));
     let tree = format!("120000 blob {link}\tout\n040000 tree {inner}\tout\n");
     commit_tree(&repository, &tree);
-    let told = refusal(fetch(&arena.fetcher(), &repository.source(), "two").await);
-    assert!(told.contains("damaged or unsafe"), "{told}");
+    let message = refusal(fetch(&arena.fetcher(), &repository.source(), "two").await);
+    assert!(message.contains("damaged or unsafe"), "{message}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -123,8 +123,8 @@ async fn a_tree_that_writes_to_the_folder_of_git_or_above_is_refused() {
         let blob = repository.git_with_input(&["hash-object", "-w", "--stdin"], "evil");
         let inner = repository.git_with_input(&["mktree"], &format!("100755 blob {blob}\tpost-checkout\n"));
         commit_tree(&repository, &format!("040000 tree {inner}\t{name}\n"));
-        let told = refusal(fetch(&arena.fetcher(), &repository.source(), "one").await);
-        assert!(told.contains("damaged or unsafe"), "{name}: {told}");
+        let message = refusal(fetch(&arena.fetcher(), &repository.source(), "one").await);
+        assert!(message.contains("damaged or unsafe"), "{name}: {message}");
         assert_eq!(arena.work(), Vec::<String>::new());
     }
 }
@@ -141,6 +141,6 @@ async fn a_file_whose_name_is_too_long_is_refused_in_a_sentence() {
     let repository = arena.repository("shop");
     let blob = repository.git_with_input(&["hash-object", "-w", "--stdin"], "x");
     commit_tree(&repository, &format!("100644 blob {blob}\t{}\n", "n".repeat(300)));
-    let told = refusal(fetch(&arena.fetcher(), &repository.source(), "one").await);
-    assert!(told.contains("names are too long"), "{told}");
+    let message = refusal(fetch(&arena.fetcher(), &repository.source(), "one").await);
+    assert!(message.contains("names are too long"), "{message}");
 }

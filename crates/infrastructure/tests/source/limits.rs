@@ -29,8 +29,8 @@ async fn more_than_git_may_receive_is_refused_and_leaves_nothing() {
     {
         let mut options = arena.options_to(port);
         options.limits.pack_bytes = 1_000_000;
-        let told = refusal(fetch(&GitFetcher::open(options).unwrap(), &source(&url), "one").await);
-        assert_eq!(told, format!("{url} is too large to be fetched."));
+        let message = refusal(fetch(&GitFetcher::open(options).unwrap(), &source(&url), "one").await);
+        assert_eq!(message, format!("{url} is too large to be fetched."));
         let largest = arena.kept_files().into_iter().map(|(_, bytes)| bytes.len()).max();
         assert!(largest.unwrap_or(0) < 100_000, "{url} leaves {largest:?} bytes");
         assert_eq!(arena.work(), Vec::<String>::new());
@@ -46,8 +46,8 @@ async fn files_that_are_too_large_together_are_refused() {
     repository.commit("zeros");
     let mut options = arena.options();
     options.limits.tree_bytes = 2 * 1024 * 1024;
-    let told = refusal(fetch(&GitFetcher::open(options).unwrap(), &repository.source(), "one").await);
-    assert!(told.ends_with(" is too large: its files are more than 2 MiB."), "{told}");
+    let message = refusal(fetch(&GitFetcher::open(options).unwrap(), &repository.source(), "one").await);
+    assert!(message.ends_with(" is too large: its files are more than 2 MiB."), "{message}");
     assert_eq!(arena.work(), Vec::<String>::new());
 }
 
@@ -64,8 +64,8 @@ async fn rejects_one_file_more_than_the_limit() {
     fetch(&fetcher, &repository.source(), "one").await.unwrap();
     repository.write("c", "");
     repository.commit("five entries");
-    let told = refusal(fetch(&fetcher, &repository.source(), "two").await);
-    assert!(told.ends_with(" is too large: it has more than 4 files and folders."), "{told}");
+    let message = refusal(fetch(&fetcher, &repository.source(), "two").await);
+    assert!(message.ends_with(" is too large: it has more than 4 files and folders."), "{message}");
 }
 
 /// Creates a commit of a few kilobytes that contains `10^levels` files, or as many empty folders.
@@ -91,8 +91,8 @@ async fn rejects_a_small_commit_of_a_million_files_at_once() {
         bomb(&repository, 6, with_files);
         let fetcher = arena.fetcher();
         let started = Instant::now();
-        let told = refusal(fetch(&fetcher, &repository.source(), "one").await);
-        assert!(told.ends_with(" is too large: it has more than 100000 files and folders."), "{told}");
+        let message = refusal(fetch(&fetcher, &repository.source(), "one").await);
+        assert!(message.ends_with(" is too large: it has more than 100000 files and folders."), "{message}");
         assert!(started.elapsed() < Duration::from_secs(30));
         assert_eq!(arena.work(), Vec::<String>::new());
     }
@@ -107,8 +107,8 @@ async fn a_web_server_that_stops_sending_is_given_up() {
         let mut options = arena.options_to(web.port);
         options.limits.stall = Duration::from_secs(1);
         let url = web.url("shop/.git");
-        let told = refusal(fetch(&GitFetcher::open(options).unwrap(), &source(&url), "one").await);
-        assert_eq!(told, format!("{url} took too long to answer."));
+        let message = refusal(fetch(&GitFetcher::open(options).unwrap(), &source(&url), "one").await);
+        assert_eq!(message, format!("{url} took too long to answer."));
     }
 }
 
@@ -121,8 +121,8 @@ async fn a_slow_server_times_out_and_the_cache_stays_usable() {
     options.limits.answer = Duration::from_secs(1);
     let (fetcher, source) = (GitFetcher::open(options).unwrap(), source(&web.url("shop/.git")));
     web.close_gate();
-    let told = refusal(fetcher.head(&source).await);
-    assert_eq!(told, format!("{} took longer than 1 seconds.", web.url("shop/.git")));
+    let message = refusal(fetcher.head(&source).await);
+    assert_eq!(message, format!("{} took longer than 1 seconds.", web.url("shop/.git")));
     web.open_gate();
     drop(fetcher);
 
@@ -132,8 +132,8 @@ async fn a_slow_server_times_out_and_the_cache_stays_usable() {
     let commit = repository.head();
     web.close_gate();
     let output = std::sync::Arc::new(crate::arena::Recorder::default());
-    let told = refusal(impatient.fetch(&source, &commit, &crate::arena::owner("one"), output).await);
-    assert_eq!(told, format!("{} took longer than 1 seconds.", web.url("shop/.git")));
+    let message = refusal(impatient.fetch(&source, &commit, &crate::arena::owner("one"), output).await);
+    assert_eq!(message, format!("{} took longer than 1 seconds.", web.url("shop/.git")));
     web.open_gate();
     fetch(&arena.fetcher_to(web.port), &source, "two").await.unwrap();
 }
@@ -150,8 +150,11 @@ async fn nothing_is_fetched_when_the_disk_is_nearly_full() {
         if is_enough {
             fetched.unwrap();
         } else {
-            let told = refusal(fetched);
-            assert!(told.starts_with("This machine has only ") && told.contains("free disk space"), "{told}");
+            let message = refusal(fetched);
+            assert!(
+                message.starts_with("This machine has only ") && message.contains("free disk space"),
+                "{message}"
+            );
         }
     }
 }

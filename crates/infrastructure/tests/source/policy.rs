@@ -24,8 +24,11 @@ async fn this_machine_is_not_connected_to_without_an_allowance() {
         format!("ssh://git@localhost:{}/shop", web.port),
         format!("https://[::ffff:127.0.0.1]:{}/shop/.git", web.port),
     ] {
-        let told = refusal(arena.fetcher().head(&source(&url)).await);
-        assert!(told.contains("is not allowed here") && told.contains("LAUNCHWAY_GIT_ALLOW"), "{told}");
+        let message = refusal(arena.fetcher().head(&source(&url)).await);
+        assert!(
+            message.contains("is not allowed here") && message.contains("LAUNCHWAY_GIT_ALLOW"),
+            "{message}"
+        );
     }
     assert_eq!(web.requests(), 0);
 }
@@ -38,8 +41,8 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
     // What is written does not look like this machine, and what it resolves to is.
     for host in ["127.1", "0x7f000001", "2130706433", "017700000001", "0"] {
         let url = format!("ssh://git@{host}:{}/shop", web.port);
-        let told = refusal(arena.fetcher().head(&source(&url)).await);
-        assert!(told.contains("is not allowed here"), "{told}");
+        let message = refusal(arena.fetcher().head(&source(&url)).await);
+        assert!(message.contains("is not allowed here"), "{message}");
     }
     assert_eq!(web.requests(), 0);
 }
@@ -52,8 +55,8 @@ async fn a_redirect_is_not_followed() {
     let target = Web::serve(&root, Manner::Open);
     let web = Web::serve(&root, Manner::Elsewhere(format!("http://127.0.0.1:{}", target.port)));
     let url = web.url("shop/.git");
-    let told = refusal(arena.fetcher_to(web.port).head(&source(&url)).await);
-    assert_eq!(told, format!("{url} has moved: give its new address."));
+    let message = refusal(arena.fetcher_to(web.port).head(&source(&url)).await);
+    assert_eq!(message, format!("{url} has moved: give its new address."));
     assert_eq!((web.requests(), target.requests()), (1, 0));
 }
 
@@ -64,11 +67,11 @@ async fn a_local_repository_is_used_only_under_the_root() {
     let secret = arena.repository("../secret");
     symlink(&secret.path, arena.path("repositories/link")).unwrap();
     let link = arena.path("repositories/link");
-    let told = refusal(arena.fetcher().head(&source(link.to_str().unwrap())).await);
-    assert!(told.ends_with("is not allowed here: it resolves to another path."), "{told}");
+    let message = refusal(arena.fetcher().head(&source(link.to_str().unwrap())).await);
+    assert!(message.ends_with("is not allowed here: it resolves to another path."), "{message}");
     let outside = arena.path("secret");
-    let told = refusal(arena.fetcher().head(&source(outside.to_str().unwrap())).await);
-    assert!(told.contains("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES"), "{told}");
+    let message = refusal(arena.fetcher().head(&source(outside.to_str().unwrap())).await);
+    assert!(message.contains("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES"), "{message}");
     assert_eq!(arena.fetcher().head(&inside.source()).await, Ok(inside.head()));
 }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_repository_that_is_not_there_is_told_by_its_address() {
+async fn a_missing_repository_is_reported_by_its_address() {
     let arena = Arena::new();
     let root = arena.path("repositories");
     let (daemon, web) = (Daemon::serve(&root), Web::serve(&root, Manner::Open));
@@ -20,13 +20,13 @@ async fn a_repository_that_is_not_there_is_told_by_its_address() {
         (daemon.url("missing"), daemon.port),
         (web.url("missing"), web.port),
     ] {
-        let told = refusal(arena.fetcher_to(port).head(&source(&url)).await);
-        assert_eq!(told, format!("There is no repository {url}."));
+        let message = refusal(arena.fetcher_to(port).head(&source(&url)).await);
+        assert_eq!(message, format!("There is no repository {url}."));
     }
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_is_told() {
+async fn an_unreachable_server_is_reported() {
     let arena = Arena::new();
     let port = free_port();
     for url in [
@@ -35,16 +35,16 @@ async fn a_server_that_cannot_be_reached_is_told() {
         format!("git://127.0.0.1:{port}/shop"),
         format!("ssh://git@127.0.0.1:{port}/shop"),
     ] {
-        let told = refusal(arena.fetcher_to(port).head(&source(&url)).await);
-        assert_eq!(told, format!("{url} cannot be reached."));
+        let message = refusal(arena.fetcher_to(port).head(&source(&url)).await);
+        assert_eq!(message, format!("{url} cannot be reached."));
     }
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_there_is_told_by_its_name() {
+async fn a_missing_host_is_reported_by_its_name() {
     let arena = Arena::new();
-    let told = refusal(arena.fetcher().head(&source("https://no-such-host.invalid/shop")).await);
-    assert!(told.starts_with("There is no host `no-such-host.invalid`"), "{told}");
+    let message = refusal(arena.fetcher().head(&source("https://no-such-host.invalid/shop")).await);
+    assert!(message.starts_with("There is no host `no-such-host.invalid`"), "{message}");
 }
 
 #[tokio::test]
@@ -52,8 +52,8 @@ async fn a_server_that_speaks_no_tls_is_refused_in_a_sentence() {
     let arena = Arena::new();
     let web = Web::serve(&arena.path("repositories"), Manner::Open);
     let url = format!("https://127.0.0.1:{}/shop", web.port);
-    let told = refusal(arena.fetcher_to(web.port).head(&source(&url)).await);
-    assert!(told.contains(&url), "{told}");
+    let message = refusal(arena.fetcher_to(web.port).head(&source(&url)).await);
+    assert!(message.contains(&url), "{message}");
 }
 
 #[tokio::test]
@@ -62,6 +62,6 @@ async fn folders_that_cannot_be_written_are_this_machines_fault() {
     let (repository, fetcher) = (arena.repository("shop"), arena.fetcher());
     std::fs::remove_dir_all(arena.path("work")).unwrap();
     std::fs::write(arena.path("work"), "a file in the way").unwrap();
-    let told = fetcher.head(&repository.source()).await;
-    assert!(matches!(told, Err(StepError::Retryable(_))), "{told:?}");
+    let reported = fetcher.head(&repository.source()).await;
+    assert!(matches!(reported, Err(StepError::Retryable(_))), "{reported:?}");
 }

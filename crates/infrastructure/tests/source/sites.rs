@@ -75,7 +75,7 @@ async fn a_release_is_the_folder_as_it_is_with_the_times_of_its_files() {
     assert_eq!(fs::metadata(release.join("index.html")).unwrap().modified().unwrap(), time);
     assert_eq!(stage.published().len(), 2);
     let found = stage.sites.release(owner("one").application, owner("one").deployment).await;
-    assert_eq!(found, Some(release));
+    assert_eq!(found, Ok(Some(release)));
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn drafts_of_a_lost_process_are_no_releases_and_are_removed() {
         fs::create_dir_all(&draft).unwrap();
         fs::write(draft.join("half"), "").unwrap();
     }
-    assert_eq!(stage.sites.release(owner.application, owner.deployment).await, None);
+    assert_eq!(stage.sites.release(owner.application, owner.deployment).await, Ok(None));
     stage.sites.clear_drafts().await.unwrap();
     assert!(left.iter().all(|draft| !stage.folder.path().join(draft).exists()) && other.is_dir());
     let release = stage.publish(&owner, "/web").await.unwrap();
@@ -115,16 +115,16 @@ async fn drafts_of_a_lost_process_are_no_releases_and_are_removed() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_or_is_none_is_told_by_name() {
+async fn a_missing_folder_is_reported_by_name() {
     let stage = Stage::new();
     symlink("nowhere", stage.folder.path().join("checkout/dangling")).unwrap();
-    for (path, told) in [
+    for (path, expected) in [
         ("/missing", "There is no folder `/missing` in the repository."),
         ("/dangling", "There is no folder `/dangling` in the repository."),
         ("/secret", "`/secret` is not a folder of the repository."),
         ("/secret/x", "There is no folder `/secret/x` in the repository."),
     ] {
-        assert_eq!(refusal(stage.publish(&owner("one"), path).await), told);
+        assert_eq!(refusal(stage.publish(&owner("one"), path).await), expected);
     }
     assert_eq!(stage.published(), Vec::<PathBuf>::new());
 }
@@ -139,10 +139,13 @@ async fn a_base_path_may_be_a_link_within_the_repository_only() {
     let release = stage.publish(&owner("one"), "/public").await.unwrap();
     assert!(release.join("index.html").is_file());
     for path in ["/etc", "/up", "/up/sites", "/etc/ssl"] {
-        let told = refusal(stage.publish(&owner("two"), path).await);
-        assert!(told.ends_with("is outside the repository.") || told.starts_with("There is no"), "{told}");
+        let message = refusal(stage.publish(&owner("two"), path).await);
+        assert!(
+            message.ends_with("is outside the repository.") || message.starts_with("There is no"),
+            "{message}"
+        );
     }
-    assert_eq!(stage.sites.release(owner("two").application, owner("two").deployment).await, None);
+    assert_eq!(stage.sites.release(owner("two").application, owner("two").deployment).await, Ok(None));
 }
 
 #[tokio::test]
@@ -179,8 +182,8 @@ async fn rejects_a_link_out_of_the_folder_and_publishes_nothing() {
     for (name, target) in targets {
         let stage = Stage::new();
         symlink(target(&stage), stage.web("css/leak")).unwrap();
-        let told = refusal(stage.publish(&owner("one"), "/web").await);
-        assert_eq!(told, "The link `/css/leak` points outside the published folder.", "{name}");
+        let message = refusal(stage.publish(&owner("one"), "/web").await);
+        assert_eq!(message, "The link `/css/leak` points outside the published folder.", "{name}");
         assert_eq!(stage.published(), Vec::<PathBuf>::new(), "{name}");
     }
 }
@@ -190,8 +193,8 @@ async fn rejects_a_link_out_of_the_folder_through_another_link() {
     let stage = Stage::new();
     symlink("..", stage.web("up")).unwrap();
     symlink("up/secret", stage.web("leak")).unwrap();
-    let told = refusal(stage.publish(&owner("one"), "/web").await);
-    assert!(told.ends_with("points outside the published folder."), "{told}");
+    let message = refusal(stage.publish(&owner("one"), "/web").await);
+    assert!(message.ends_with("points outside the published folder."), "{message}");
     assert_eq!(stage.published(), Vec::<PathBuf>::new());
 }
 
@@ -199,8 +202,8 @@ async fn rejects_a_link_out_of_the_folder_through_another_link() {
 async fn what_is_no_file_is_refused_by_name() {
     let stage = Stage::new();
     let _listener = UnixListener::bind(stage.web("socket")).unwrap();
-    let told = refusal(stage.publish(&owner("one"), "/web").await);
-    assert_eq!(told, "`/socket` is neither a file nor a folder.");
+    let message = refusal(stage.publish(&owner("one"), "/web").await);
+    assert_eq!(message, "`/socket` is neither a file nor a folder.");
 }
 
 #[tokio::test]
@@ -213,7 +216,7 @@ async fn removing_an_application_removes_only_its_own_releases() {
     let kept = stage.publish(&other, "/web").await.unwrap();
     stage.sites.remove(owner("one").application).await.unwrap();
     stage.sites.remove(owner("one").application).await.unwrap();
-    assert_eq!(stage.sites.release(owner("one").application, owner("one").deployment).await, None);
+    assert_eq!(stage.sites.release(owner("one").application, owner("one").deployment).await, Ok(None));
     assert!(kept.is_dir());
     assert_eq!(fs::read_dir(stage.folder.path().join("sites")).unwrap().count(), 1);
 }
@@ -258,7 +261,7 @@ async fn releases_are_listed_and_withdrawn_one_by_one() {
     // Once more is no error.
     stage.sites.withdraw(one.application, one.deployment).await.unwrap();
     assert_eq!(stage.sites.releases().await.unwrap(), [(other.application, other.deployment)]);
-    assert_eq!(stage.sites.release(one.application, one.deployment).await, None);
+    assert_eq!(stage.sites.release(one.application, one.deployment).await, Ok(None));
     assert!(kept.join("index.html").exists());
 }
 

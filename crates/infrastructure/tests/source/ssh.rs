@@ -58,12 +58,12 @@ async fn another_key_or_none_is_not_let_in() {
     let fetcher = knowing(&arena, &sshd, &sshd.known_host());
     let plain = source(&sshd.url(&repository.path));
     let url = plain.url.as_str().to_owned();
-    let told = refusal(fetcher.head(&with_key(plain.clone(), &key())).await);
+    let message = refusal(fetcher.head(&with_key(plain.clone(), &key())).await);
     let expected = "rejects the organization's deploy key: add it to the repository.";
-    assert_eq!(told, format!("{url} {expected}"));
-    let told = refusal(fetcher.head(&plain).await);
+    assert_eq!(message, format!("{url} {expected}"));
+    let message = refusal(fetcher.head(&plain).await);
     let expected = "requires an ssh key: create the organization's deploy key and add it there.";
-    assert_eq!(told, format!("{url} {expected}"));
+    assert_eq!(message, format!("{url} {expected}"));
 }
 
 #[tokio::test]
@@ -74,11 +74,11 @@ async fn rejects_a_wrong_host_key_before_offering_the_key() {
     let source = with_key(source(&sshd.url(&repository.path)), &key);
     let another = Ed25519Keys::new(Arc::new(SystemEntropy)).make("").unwrap().public_key;
     let wrong = format!("[127.0.0.1]:{} {another}\n", sshd.port);
-    let told = refusal(knowing(&arena, &sshd, &wrong).head(&source).await);
-    assert!(told.contains("presents an ssh host key that differs from the known one"), "{told}");
+    let message = refusal(knowing(&arena, &sshd, &wrong).head(&source).await);
+    assert!(message.contains("presents an ssh host key that differs from the known one"), "{message}");
     for unknown in ["", &sshd.known_host().replace("127.0.0.1", "127.0.0.2")] {
-        let told = refusal(knowing(&arena, &sshd, unknown).head(&source).await);
-        assert!(told.contains("LAUNCHWAY_GIT_KNOWN_HOSTS"), "{told}");
+        let message = refusal(knowing(&arena, &sshd, unknown).head(&source).await);
+        assert!(message.contains("LAUNCHWAY_GIT_KNOWN_HOSTS"), "{message}");
     }
     assert!(!sshd.log().contains("Accepted"), "{}", sshd.log());
 }
@@ -92,19 +92,19 @@ async fn a_host_is_known_by_its_name_and_port_whatever_its_address() {
     let url = sshd.url(&repository.path).replace("127.0.0.1", "localhost");
     let source = with_key(source(&url), &key);
     assert_eq!(knowing(&arena, &sshd, &by_name).head(&source).await, Ok(repository.head()));
-    let told = refusal(knowing(&arena, &sshd, &sshd.known_host()).head(&source).await);
-    assert!(told.contains("LAUNCHWAY_GIT_KNOWN_HOSTS"), "{told}");
+    let message = refusal(knowing(&arena, &sshd, &sshd.known_host()).head(&source).await);
+    assert!(message.contains("LAUNCHWAY_GIT_KNOWN_HOSTS"), "{message}");
 }
 
 #[tokio::test]
-async fn a_repository_that_is_not_there_is_told_over_ssh() {
+async fn a_missing_repository_is_reported_over_ssh() {
     let arena = Arena::new();
     let key = key();
     let sshd = Sshd::serve(&arena.path("sshd"), &key.public_key);
     let fetcher = knowing(&arena, &sshd, &sshd.known_host());
     let source = with_key(source(&sshd.url(&arena.path("repositories/missing"))), &key);
-    let told = refusal(fetcher.head(&source).await);
-    assert_eq!(told, format!("There is no repository {}.", source.url.as_str()));
+    let message = refusal(fetcher.head(&source).await);
+    assert_eq!(message, format!("There is no repository {}.", source.url.as_str()));
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_the_request_without_its_query() {
+    fn a_line_names_the_request_without_its_query() {
         let line: Value = serde_json::from_str(&line(&entry())).unwrap();
         let expected = json!({
             "time": "2023-11-14T22:13:20.123Z",

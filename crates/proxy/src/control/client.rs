@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use serde::Deserialize;
 use thiserror::Error;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -196,7 +197,20 @@ async fn exchange(folder: &Path, request: &Request) -> Result<Answer, ControlErr
     if answer.is_empty() {
         return Err(ControlError::Io(io::ErrorKind::UnexpectedEof.into()));
     }
-    Ok(serde_json::from_str(&answer).map_err(io::Error::from)?)
+    Ok(parse(&answer).map_err(io::Error::from)?)
+}
+
+/// Parses an answer. That with the traffic is long, and is read every few seconds: it is parsed without the copy that
+/// serde makes of an enum whose tag may come last.
+fn parse(answer: &str) -> serde_json::Result<Answer> {
+    #[derive(Deserialize)]
+    struct WithTraffic {
+        traffic: Snapshot,
+    }
+    match answer.starts_with(r#"{"answer":"traffic","#) {
+        true => serde_json::from_str(answer).map(|WithTraffic { traffic }| Answer::Traffic { traffic }),
+        false => serde_json::from_str(answer),
+    }
 }
 
 /// Returns whether the error means that the process at the other end has exited.
@@ -240,6 +254,19 @@ fn unexpected(answer: &Answer) -> ControlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traffic::Traffic;
+
+    #[test]
+    fn every_answer_is_parsed() {
+        let traffic = Traffic::default();
+        let _counters = traffic.counters("an application");
+        let refused = Answer::Refused { reason: "no".to_owned() };
+        for answer in [Answer::Traffic { traffic: traffic.snapshot() }, refused, Answer::Done] {
+            let line = serde_json::to_string(&answer).unwrap() + "\n";
+            assert_eq!(parse(&line).unwrap(), answer);
+        }
+        assert!(parse(r#"{"answer":"traffic","traffic":{}}"#).is_err());
+    }
 
     #[test]
     fn in_a_folder_of_another_user_only_that_user_is_spoken_to() {

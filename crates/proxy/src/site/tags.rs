@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_while_it_is_read_is_told_by_its_state() {
+    fn a_file_that_changes_during_a_read_is_known_by_its_state() {
         let file = tempfile::tempfile().unwrap();
         let before = Version::of(&file.metadata().unwrap());
         file.set_len(1).unwrap();

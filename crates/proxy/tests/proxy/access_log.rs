@@ -42,7 +42,7 @@ async fn an_applications_requests_are_counted() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_under_way_until_it_ends() {
+async fn a_tunnel_counts_as_a_request_until_it_ends() {
     let (proxy, mut shop) = (proxy().await, scripted().await);
     proxy.route_to("shop", shop.address).await;
     let mut client = connect(proxy.address).await;

@@ -59,7 +59,7 @@ fn routes_hold_over_a_kill() {
 }
 
 #[test]
-fn after_a_reboot_containers_wait_until_all_routes_were_told() {
+fn after_a_reboot_containers_wait_until_routes_were_sent() {
     let here = Runtime::new().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("proxy");
@@ -193,7 +193,7 @@ async fn a_line_that_is_none_is_refused_and_the_next_one_answered() {
 }
 
 #[tokio::test]
-async fn without_a_proxy_the_control_plane_is_told_so() {
+async fn without_a_proxy_the_control_plane_gets_an_error() {
     let folder = tempfile::tempdir().unwrap();
     for place in [folder.path().to_owned(), folder.path().join("nowhere")] {
         assert!(matches!(Client::at(place).status().await, Err(ControlError::Absent)));

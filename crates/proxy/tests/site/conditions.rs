@@ -77,7 +77,7 @@ async fn conditions_decide_as_the_standard_says() {
 }
 
 #[tokio::test]
-async fn who_has_the_file_already_is_told_what_it_has() {
+async fn who_has_the_file_already_gets_its_headers() {
     let site = site();
     let whole = site.get("/a.txt").await;
     let known = site.get_with("/a.txt", &[("if-none-match", whole.tag())]).await;

@@ -63,7 +63,7 @@ async fn a_page_loads_and_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_program_is_told_in_the_envelope_of_the_interface() {
+async fn a_program_gets_errors_in_the_envelope_of_the_api() {
     let (_, body) = shown(Problem::Stopped, "application/json").await;
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
     let expected = serde_json::json!({

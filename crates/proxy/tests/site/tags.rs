@@ -17,7 +17,7 @@ async fn tag(site: &Site, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_tag_is_strong_and_tells_nothing_of_the_machine() {
+async fn a_tag_is_strong_and_shows_nothing_of_the_machine() {
     let site = Site::with(&[("a.txt", "one")]);
     let tag = tag(&site, "/a.txt").await;
     let inner = tag.strip_prefix('"').unwrap().strip_suffix('"').unwrap();
@@ -65,7 +65,7 @@ async fn an_empty_file_has_a_tag() {
 }
 
 #[tokio::test]
-async fn a_file_too_large_to_be_read_first_is_told_by_its_state() {
+async fn a_file_too_large_to_be_read_is_identified_by_its_state() {
     let (old, new) = (Site::with(&[]), Site::with(&[]));
     for site in [&old, &new] {
         File::create(site.path("large.bin")).unwrap().set_len(32 * 1024 * 1024 + 1).unwrap();
@@ -80,7 +80,7 @@ async fn a_file_too_large_to_be_read_first_is_told_by_its_state() {
 }
 
 #[tokio::test]
-async fn a_file_just_small_enough_is_told_by_its_content() {
+async fn a_file_just_small_enough_is_identified_by_its_content() {
     let (old, new) = (Site::with(&[]), Site::with(&[]));
     for site in [&old, &new] {
         File::create(site.path("large.bin")).unwrap().set_len(32 * 1024 * 1024).unwrap();
@@ -90,7 +90,7 @@ async fn a_file_just_small_enough_is_told_by_its_content() {
 }
 
 #[tokio::test]
-async fn a_time_that_cannot_be_true_is_not_told() {
+async fn an_impossible_time_is_not_shown() {
     let site = Site::with(&[("a.txt", "a")]);
     let known = SystemTime::UNIX_EPOCH + Duration::from_secs(946_684_800);
     for (time, expected) in [

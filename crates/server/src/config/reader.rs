@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_told() {
+    fn what_is_wrong_with_a_file_is_reported() {
         assert!(read("LAUNCHWAY_BIND = ").unwrap_err().to_string().contains("not valid TOML"));
         let problems = Problems(read("bind = \"x\"\n[LAUNCHWAY_LOG]\na = 1").unwrap().1).to_string();
         assert!(problems.contains("bind in") && problems.contains("LAUNCHWAY_LOG in"), "{problems}");

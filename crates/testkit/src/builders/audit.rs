@@ -64,7 +64,7 @@ impl EntryBuilder {
     }
 
     /// Moves it to the audit log of another organization.
-    pub fn in_trail_of(self, organization: &Organization) -> Self {
+    pub fn in_audit_log_of(self, organization: &Organization) -> Self {
         self.in_chain(Chain::Organization(organization.id))
     }
 
@@ -118,7 +118,7 @@ impl EntryBuilder {
     }
 
     /// Sets the message, which follows the name of the actor.
-    pub fn telling(mut self, what: &str) -> Self {
+    pub fn with_message(mut self, what: &str) -> Self {
         what.clone_into(&mut self.what);
         self
     }
@@ -184,8 +184,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_that_tell_different_things_have_different_ids() {
-        let ids = [an_entry(), an_entry().telling("left"), an_entry().in_chain(Chain::Installation)]
+    fn entries_of_different_content_have_different_ids() {
+        let ids = [an_entry(), an_entry().with_message("left"), an_entry().in_chain(Chain::Installation)]
             .map(|entry| entry.build().id);
         assert_eq!(ids[0], an_entry().build().id);
         assert!(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2]);
@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_link_covers_its_entry_and_the_link_before() {
-        let links = chained([an_entry().build(), an_entry().telling("left").build()]);
+        let links = chained([an_entry().build(), an_entry().with_message("left").build()]);
         let first = LinkHash::ROOT.next(1, &an_entry().build());
-        let second = first.next(2, &an_entry().telling("left").build());
+        let second = first.next(2, &an_entry().with_message("left").build());
         assert_eq!(
             links.iter().map(|link| (link.number, link.hash)).collect::<Vec<_>>(),
             [(1, first), (2, second)]

@@ -82,7 +82,7 @@ impl FakeDocker {
 
     /// Creates a docker that fails every call with the message `text`.
     #[must_use]
-    pub fn complaining(text: &str) -> Self {
+    pub fn failing_with(text: &str) -> Self {
         Self::running(&format!("cat >/dev/null\ncat >&2 <<'END'\n{text}\nEND\nexit 1"))
     }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn calls_are_noted_with_arguments_and_environment() {
-        let fake = FakeDocker::complaining("no");
+        let fake = FakeDocker::failing_with("no");
         let mut call = Command::new(fake.program());
         let output = call.args(["ps", "a b\nc"]).env_clear().env("NAME", "of\nit").output().unwrap();
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(1), b"no\n".as_slice()));

@@ -222,27 +222,28 @@ mod tests {
 
     #[test]
     fn it_dies_and_comes_back_at_the_same_port() {
-        let postbox = TestReceiver::answering(|number, _| Reply::Status(if number == 0 { 503 } else { 204 }));
-        let client = Client::new(&format!("http://127.0.0.1:{}", postbox.port));
+        let receiver =
+            TestReceiver::answering(|number, _| Reply::Status(if number == 0 { 503 } else { 204 }));
+        let client = Client::new(&format!("http://127.0.0.1:{}", receiver.port));
         assert_eq!(client.send("POST", "/hook", Some("one")).status, 503);
-        postbox.die();
+        receiver.die();
         assert!(client.try_send("POST", "/hook", Some("two")).is_err());
-        postbox.come_back();
+        receiver.come_back();
         assert_eq!(client.send("POST", "/hook", Some("three")).status, 204);
         let kept: Vec<_> =
-            postbox.messages().into_iter().map(|message| (message.request.body, message.is_taken)).collect();
+            receiver.messages().into_iter().map(|message| (message.request.body, message.is_taken)).collect();
         assert_eq!(kept, [("one".to_owned(), false), ("three".to_owned(), true)]);
-        assert_eq!((postbox.connections(), postbox.taken()), (2, 1));
+        assert_eq!((receiver.connections(), receiver.taken()), (2, 1));
     }
 
     #[test]
     fn who_is_met_with_silence_is_cut_off_when_it_dies() {
-        let postbox = TestReceiver::answering(|_, _| Reply::Silence);
-        let client = Client::new(&format!("http://127.0.0.1:{}", postbox.port));
+        let receiver = TestReceiver::answering(|_, _| Reply::Silence);
+        let client = Client::new(&format!("http://127.0.0.1:{}", receiver.port));
         thread::scope(|scope| {
             let asked = scope.spawn(|| client.try_send("POST", "/hook", Some("one")).is_err());
-            let _one = postbox.wait_for(1);
-            postbox.die();
+            let _one = receiver.wait_for(1);
+            receiver.die();
             assert!(asked.join().unwrap());
         });
     }

@@ -54,8 +54,8 @@ impl Web {
     pub fn serve(folder: &Path, manner: Manner) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let told = Command::new("git").arg("--exec-path").output().unwrap();
-        let backend = format!("{}/git-http-backend", String::from_utf8(told.stdout).unwrap().trim());
+        let output = Command::new("git").arg("--exec-path").output().unwrap();
+        let backend = format!("{}/git-http-backend", String::from_utf8(output.stdout).unwrap().trim());
         let state = Arc::new(State {
             manner,
             folder: folder.to_owned(),

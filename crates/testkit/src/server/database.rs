@@ -10,7 +10,7 @@ use crate::postgres;
 
 /// A user besides the administrator, with an organization of their own. Their password is the
 /// administrator's.
-pub struct Neighbour {
+pub struct OtherTenant {
     /// Their e-mail address.
     pub email: &'static str,
     /// The id of their organization.
@@ -46,7 +46,7 @@ impl TestServer {
 
     /// Inserts a user with that role in an organization of their own into the database, besides the
     /// administrator.
-    pub fn neighbour(&self, role: &str) -> Neighbour {
+    pub fn other_tenant(&self, role: &str) -> OtherTenant {
         const USER: &str = "01980000-0000-7000-8000-00000000000a";
         const ORGANIZATION: &str = "01980000-0000-7000-8000-00000000000b";
         const MEMBERSHIP: &str = "01980000-0000-7000-8000-00000000000c";
@@ -61,7 +61,7 @@ impl TestServer {
              INSERT INTO memberships SELECT {membership}, {organization}, {user}, '{role}', created_at, \
                  updated_at, deleted_at FROM memberships;"
         ));
-        Neighbour { email: "grace@example.com", organization_id: ORGANIZATION }
+        OtherTenant { email: "grace@example.com", organization_id: ORGANIZATION }
     }
 
     /// Makes the PostgreSQL database unreachable, and ends the connections to it.

@@ -129,8 +129,8 @@ impl Platform {
             if Instant::now() >= deadline {
                 break;
             }
-            let wish = format!(r#"{{"id":"{application}"}}"#);
-            connection.post(REDEPLOY, &wish)?;
+            let body = format!(r#"{{"id":"{application}"}}"#);
+            connection.post(REDEPLOY, &body)?;
             accepted += 1.0;
         }
         Ok(accepted)

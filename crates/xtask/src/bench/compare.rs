@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_in_units_of_time_are_told_and_do_not_decide() {
+    fn figures_in_units_of_time_are_shown_and_do_not_decide() {
         let (slow, fast) = ([("start", [10.0, 12.0, 14.0])], [("start", [5.0, 6.0, 7.0])]);
         for unit in ["ms", "s", "µs", "1/s", "ms of CPU"] {
             assert!(outcome_in(unit, &slow, &fast).is_ok(), "{unit}");

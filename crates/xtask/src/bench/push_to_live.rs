@@ -208,11 +208,11 @@ impl ByLaunchway {
         let server = launch::serve(data, &settings)?;
         let token = launch::register(&server)?;
         let instance = fs::read_to_string(data.join("instance-id"))?.trim().to_owned();
-        let wish = format!(
+        let body = format!(
             r#"{{"name":"bench","repository":"{repository}","branch":"main","port":8080,"environment":"production",
                  "build_pack":"dockerfile","health_check_path":"/"}}"#
         );
-        let application = launch::create(&server, &token, &wish)?;
+        let application = launch::create(&server, &token, &body)?;
         let launchway = Self { server, data: data.to_owned(), token, application, instance };
         launchway.wait_until_deployed()?;
         launchway.wait_until_alone()?;
@@ -221,8 +221,8 @@ impl ByLaunchway {
 
     fn deploy(&mut self, commit: &str) -> Result<f64> {
         let started = Instant::now();
-        let wish = format!(r#"{{"id":"{}"}}"#, self.application);
-        http::post(self.server.port, "/api/v1/deploy/application/redeploy", Some(&self.token), &wish)?;
+        let body = format!(r#"{{"id":"{}"}}"#, self.application);
+        http::post(self.server.port, "/api/v1/deploy/application/redeploy", Some(&self.token), &body)?;
         let newest = self.wait_until_deployed()?;
         let seconds = started.elapsed().as_secs_f64();
         ensure!(http::text_field(&newest, "commit_hash")? == commit, "another commit was deployed");

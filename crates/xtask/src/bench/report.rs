@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_goal_is_told_with_its_reason() {
+    fn a_missed_goal_is_reported_with_its_reason() {
         let mut report = Report::default();
         report.figure(figure("settings: requests/s of bare", 1.0).at_least(0.35));
         assert_eq!(report.text.lines().count(), 1);

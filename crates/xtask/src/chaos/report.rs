@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_campaign_that_told_nothing_is_reported_as_such() {
+    fn a_campaign_without_a_result_is_reported_as_such() {
         let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
         let file = scratch.path().join("page.md");
         put(&file, "outages", "", "Today.").unwrap();

@@ -7,7 +7,7 @@ use launchway_testkit::{
 use serde_json::json;
 
 use super::{Live, inspect, is_running};
-use crate::deployments::stage::{Stage, wish};
+use crate::deployments::stage::{Stage, spec};
 
 /// A page that is read from the database at every request.
 const PAGE: &str =
@@ -46,9 +46,9 @@ fn a_database_stopped_by_hand_is_back_with_its_data() {
     let stage = Stage::on_sqlite(&[WITH_A_FRONT]);
     let repository = stage.repository("web");
     repository.write("Dockerfile", web()).write("page", PAGE).write("compose.yaml", services()).commit();
-    let mut wish = wish("web", &repository);
-    wish["build_pack"] = json!("dockerCompose");
-    let live = Live::deploy(stage, &wish);
+    let mut spec = spec("web", &repository);
+    spec["build_pack"] = json!("dockerCompose");
+    let live = Live::deploy(stage, &spec);
     let database = database_of(&live);
     docker(&["exec", &database, "sh", "-c", "echo order 17 > /data/orders"]);
     let orders = || live.page("/cgi-bin/page");

@@ -4,7 +4,7 @@ use launchway_testkit::{docker::docker, server::WITH_A_FRONT};
 use serde_json::json;
 
 use super::{Live, inspect, is_running};
-use crate::deployments::stage::{Stage, text, wish};
+use crate::deployments::stage::{Stage, spec, text};
 
 const NETWORK: &str = "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}";
 const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
@@ -103,9 +103,9 @@ fn a_stopped_application_started_by_hand_is_stopped() {
     let stage = Stage::on_sqlite(&[WITH_A_FRONT]);
     let repository = stage.repository("web");
     repository.commit_page("a page");
-    let mut wish = wish("web", &repository);
-    wish["health_check_path"] = json!("");
-    let live = Live::deploy(stage, &wish);
+    let mut spec = spec("web", &repository);
+    spec["health_check_path"] = json!("");
+    let live = Live::deploy(stage, &spec);
     let container = live.container();
     live.post("stop");
     let stopped = "info: Stopped";

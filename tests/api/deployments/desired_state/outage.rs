@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::LIMIT;
 use crate::{
-    deployments::stage::{Stage, text, wish},
+    deployments::stage::{Stage, spec, text},
     front::{page, site},
     wait::until_within,
 };
@@ -28,7 +28,7 @@ fn stage_without_engine(settings: &[(&str, &str)]) -> (Stage, EngineForwarder) {
 fn request_container(stage: &Stage) -> String {
     let repository = stage.repository("web");
     repository.commit_page("a container");
-    stage.create(&wish("web", &repository)).1
+    stage.create(&spec("web", &repository)).1
 }
 
 #[track_caller]

@@ -13,7 +13,7 @@ use launchway_testkit::{
 
 use super::Live;
 use crate::{
-    deployments::stage::{Stage, wish},
+    deployments::stage::{Stage, spec},
     wait::until_within,
 };
 
@@ -56,7 +56,7 @@ fn applications_are_back_in_every_order_of_start() {
     stage.server.set(WITH_A_FRONT.0, &address);
     let repository = stage.repository("web");
     repository.commit_page("a page");
-    let mut live = Live::deploy(stage, &wish("web", &repository));
+    let mut live = Live::deploy(stage, &spec("web", &repository));
 
     for order in ORDERS {
         power_off(&mut live, &forwarder);

@@ -91,7 +91,8 @@ impl Builder {
     }
 
     async fn obtain(&self, attempt: &Attempt<'_>, image: &ImageRef) -> Result<ImageName, StepError> {
-        attempt.log.write_line(Level::Info, format!("Pulling the image {image}")).await;
+        let artifact = self.records.context.terms.artifact;
+        attempt.log.write_line(Level::Info, format!("Pulling the {artifact} {image}")).await;
         let output = attempt.log.output(Level::Build);
         let obtained = self.images.obtain(&attempt.owner, image, output.clone()).await;
         output.finish().await;

@@ -13,6 +13,7 @@ use launchway_domain::{
 use tokio::time::{Duration, Instant};
 
 use super::{super::log::DeploymentLog, HealthTimings};
+use crate::Terms;
 
 /// The interval of checks that the container still runs. They are rare because requests to the engine are
 /// slow.
@@ -30,6 +31,7 @@ pub(super) struct HealthCheck {
     pub(super) deployer: Arc<dyn Deployer>,
     pub(super) inventory: Arc<dyn EngineInventory>,
     pub(super) timings: HealthTimings,
+    pub(super) terms: Terms,
 }
 
 impl HealthCheck {
@@ -41,7 +43,7 @@ impl HealthCheck {
         port: Port,
         path: Option<HealthCheckPath>,
     ) -> Result<(), StepError> {
-        let is_asked = path.is_some();
+        let (is_asked, instance) = (path.is_some(), self.terms.instance);
         let target = ProbeTarget { address: container.endpoint(port), path };
         let deadline = Instant::now() + self.timings.limit;
         let (mut next_look, mut answered_since) = (Instant::now() + LOOK_EVERY, None);
@@ -65,7 +67,7 @@ impl HealthCheck {
             }
             if now >= deadline {
                 let seconds = self.timings.limit.as_secs_f64();
-                let what = probed.err().unwrap_or_else(|| "the container keeps restarting".to_owned());
+                let what = probed.err().unwrap_or_else(|| format!("the {instance} keeps restarting"));
                 return Err(StepError::Rejected(format!("not healthy within {seconds} s: {what}")));
             }
             tokio::time::sleep(pause).await;
@@ -74,28 +76,32 @@ impl HealthCheck {
     }
 
     async fn require_running(&self, container: &Container) -> Result<(), StepError> {
+        let instance = self.terms.instance;
         let reason = match self.deployer.condition(&container.id).await? {
             Condition::Running { .. } => return Ok(()),
             Condition::Exited(exit) | Condition::Restarting(exit) if exit.out_of_memory => {
-                "the container was killed because it exceeded its memory limit".to_owned()
+                format!("the {instance} was killed because it exceeded its memory limit")
             }
             Condition::Exited(Exit { code, .. }) | Condition::Restarting(Exit { code, .. }) => {
-                format!("the container exited with code {code} before it was healthy")
+                format!("the {instance} exited with code {code} before it was healthy")
             }
-            Condition::Paused => "the container was paused".to_owned(),
-            Condition::Detached => "the container was disconnected from its network".to_owned(),
-            Condition::Created => "the container was not started".to_owned(),
-            Condition::Gone => "the container is gone".to_owned(),
+            Condition::Paused => format!("the {instance} was paused"),
+            Condition::Detached => format!("the {instance} was disconnected from its network"),
+            Condition::Created => format!("the {instance} was not started"),
+            Condition::Gone => format!("the {instance} is gone"),
         };
         Err(StepError::Rejected(reason))
     }
 
     /// Logs the last lines of the output of a container.
     pub(super) async fn log_tail(&self, log: &Arc<DeploymentLog>, container: &Container) {
+        let instance = self.terms.instance;
         match self.inventory.tail_logs(&container.id, TAIL_LINES).await {
-            Ok(lines) if lines.is_empty() => log.write_line(Level::Info, "The container log is empty").await,
+            Ok(lines) if lines.is_empty() => {
+                log.write_line(Level::Info, format!("The {instance} log is empty")).await
+            }
             Ok(lines) => {
-                log.write_line(Level::Info, "The last lines of the container log:").await;
+                log.write_line(Level::Info, format!("The last lines of the {instance} log:")).await;
                 let output = log.output(Level::Runtime);
                 for line in lines {
                     output.write(&line.text).await;
@@ -103,7 +109,7 @@ impl HealthCheck {
                 }
             }
             Err(error) => {
-                log.write_line(Level::Warn, format!("The container log cannot be read: {error}")).await
+                log.write_line(Level::Warn, format!("The {instance} log cannot be read: {error}")).await
             }
         }
     }

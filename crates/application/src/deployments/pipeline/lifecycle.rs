@@ -16,6 +16,7 @@ use launchway_domain::{
 
 use self::removal::Removal;
 use super::{
+    super::retirement::collect_output,
     JobError, PipelinePorts, Retired,
     health::HealthCheck,
     image_quota::ImageAccounts,
@@ -24,9 +25,11 @@ use super::{
     workload::{Workload, WorkloadSpec, Workloads, running},
 };
 use crate::{
+    Terms,
     engine_view::EngineView,
     reconciler::decision::{Action, Observed, decide},
     routes::Routes,
+    runtime_logs::RuntimeLogs,
 };
 
 /// Executes the jobs of applications that deploy nothing.
@@ -35,6 +38,7 @@ pub(crate) struct Lifecycle {
     workloads: Arc<Workloads>,
     health: Arc<HealthCheck>,
     routes: Arc<Routes>,
+    runtime_logs: Option<Arc<RuntimeLogs>>,
     removal: Removal,
     records: JobRecords,
 }
@@ -55,8 +59,8 @@ impl Lifecycle {
             accounts,
             composer: Arc::clone(&ports.composer),
         };
-        let (routes, records) = (Arc::clone(&ports.routes), records.clone());
-        Self { subjects, workloads, health, routes, removal, records }
+        let (routes, runtime_logs) = (Arc::clone(&ports.routes), ports.runtime_logs.clone());
+        Self { subjects, workloads, health, routes, runtime_logs, removal, records: records.clone() }
     }
 
     /// Restarts the live version: beside the one that serves where that is possible, so that no request is
@@ -119,8 +123,16 @@ impl Lifecycle {
     async fn stop_container(&self, live: &Subject) -> Result<Option<store::Write>, StepError> {
         let Some(container) = live.deployment.container.clone() else { return Ok(None) };
         self.workloads.deployer.stop(&container.id).await?;
-        let container = ContainerRecord { state: ContainerState::Exited, ..container };
         let at = self.records.now();
+        // What it printed at its end: the output of a stopped application is not collected later.
+        if let Some(runtime_logs) = &self.runtime_logs {
+            let (inventory, deployment) = (&*self.workloads.inventory, &live.deployment);
+            let collected = collect_output(runtime_logs, inventory, &live.application, deployment, at).await;
+            if let Err(error) = collected {
+                tracing::warn!(deployment.id = %deployment.id, %error, "last output could not be collected");
+            }
+        }
+        let container = ContainerRecord { state: ContainerState::Exited, ..container };
         Ok(Some(Write::RecordContainer { id: live.deployment.id, container, at }.into()))
     }
 
@@ -163,7 +175,9 @@ impl Lifecycle {
         match decide(&version, Observed::of(&version, &view), false) {
             Action::Keep | Action::Wait | Action::Record(_) => Ok(Vec::new()),
             Action::Stop => {
-                live.log.write_line(Level::Warn, "Stopping the container: the application is stopped").await;
+                let instance = self.records.context.terms.instance;
+                let text = format!("Stopping the {instance}: the application is stopped");
+                live.log.write_line(Level::Warn, text).await;
                 let write = self.stop_container(live).await?;
                 self.records.commit(lease, write.into_iter().collect()).await?;
                 Ok(Vec::new())
@@ -182,7 +196,8 @@ impl Lifecycle {
         match self.workloads.deployer.resume(&recorded.id).await {
             Ok(container) => self.serve_from(live, lease, &container, false).await.map(|()| Vec::new()),
             Err(StepError::Rejected(reason)) => {
-                live.log.write_line(Level::Warn, format!("The container cannot be started: {reason}")).await;
+                let instance = self.records.context.terms.instance;
+                live.log.write_line(Level::Warn, format!("The {instance} cannot be started: {reason}")).await;
                 self.recreate(live, lease).await
             }
             Err(error) => Err(error.into()),
@@ -191,7 +206,8 @@ impl Lifecycle {
 
     /// Creates the container, or the services of a composition, anew from the images of the version.
     async fn recreate(&self, live: &Subject, lease: Lease) -> Result<Vec<Retired>, JobError> {
-        live.log.write_line(Level::Info, "Recreating the container from its image").await;
+        let Terms { instance, artifact, .. } = self.records.context.terms;
+        live.log.write_line(Level::Info, format!("Recreating the {instance} from its {artifact}")).await;
         if live.deployment.is_composition() {
             // Two databases on the same files would destroy them.
             self.workloads.deployer.remove(live.deployment.id).await?;
@@ -218,9 +234,7 @@ impl Lifecycle {
         }
         match self.workloads.deployer.restart(&recorded.id).await {
             Ok(container) => self.serve_from(live, lease, &container, true).await.map(|()| Vec::new()),
-            Err(StepError::Rejected(_)) if self.workloads.deployer.can_run_beside() => {
-                self.recreate(live, lease).await
-            }
+            Err(StepError::Rejected(_)) => self.recreate(live, lease).await,
             Err(error) => Err(error.into()),
         }
     }
@@ -228,16 +242,14 @@ impl Lifecycle {
     /// True if a second copy of the version can run while the first one serves: not if they would share
     /// volumes.
     async fn can_run_beside(&self, live: &Subject) -> Result<bool, JobError> {
-        if !self.workloads.deployer.can_run_beside() {
-            return Ok(false);
-        }
         Ok(self.workload(live, live.owner(1)).await?.can_run_beside_live().await?)
     }
 
     /// Returns the workload of a copy of `live`.
     async fn workload(&self, live: &Subject, owner: Owner) -> Result<Box<dyn Workload>, JobError> {
         let Some(image) = &live.deployment.image else {
-            return Err(JobError::Permanent("the version has no image".to_owned()));
+            let artifact = self.records.context.terms.artifact;
+            return Err(JobError::Permanent(format!("the version has no {artifact}")));
         };
         let (port, environment) = (live.port(), &live.secrets.environment_variables);
         let spec = WorkloadSpec { owner, image, port, environment, live: Some(live.deployment.id) };

@@ -72,7 +72,8 @@ impl JobRecords {
         deployment: &Deployment,
         what: &str,
     ) -> store::Write {
-        let author = Author::launchway(Chain::Organization(application.organization_id));
+        let chain = Chain::Organization(application.organization_id);
+        let author = Author { name: self.context.terms.platform.to_owned(), ..Author::launchway(chain) };
         let what = format!("{what} {}", titled(&application.blueprint));
         let event = Event::new(Did::Update, Audited::Deployment, deployment.id, what)
             .with("application_id", application.id);

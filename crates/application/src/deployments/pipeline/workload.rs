@@ -14,6 +14,7 @@ use launchway_domain::{
 };
 
 use super::super::log::DeploymentLog;
+use crate::Terms;
 
 /// A version that can be started: one container, or the services of a composition.
 ///
@@ -41,12 +42,13 @@ pub(super) trait Workload: Send + Sync {
 struct ContainerWorkload {
     deployer: Arc<dyn Deployer>,
     plan: ContainerPlan,
+    terms: Terms,
 }
 
 #[async_trait]
 impl Workload for ContainerWorkload {
     async fn start(&self, log: &Arc<DeploymentLog>) -> Result<Container, StepError> {
-        log.write_line(Level::Info, "Starting the container").await;
+        log.write_line(Level::Info, format!("Starting the {}", self.terms.instance)).await;
         self.deployer.start(&self.plan).await
     }
 
@@ -104,6 +106,7 @@ pub(super) struct Workloads {
     pub(super) composer: Arc<dyn Composer>,
     pub(super) inventory: Arc<dyn EngineInventory>,
     pub(super) deployments: Arc<dyn DeploymentRepository>,
+    pub(super) terms: Terms,
 }
 
 impl Workloads {
@@ -119,7 +122,7 @@ impl Workloads {
             Box::new(CompositionWorkload { composer: Arc::clone(&self.composer), plan })
         } else {
             let plan = ContainerPlan { owner, image, environment, port, reserved };
-            Box::new(ContainerWorkload { deployer: Arc::clone(&self.deployer), plan })
+            Box::new(ContainerWorkload { deployer: Arc::clone(&self.deployer), plan, terms: self.terms })
         })
     }
 

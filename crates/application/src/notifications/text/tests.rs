@@ -61,7 +61,7 @@ fn every_event_has_a_headline() {
 }
 
 #[test]
-fn a_failure_is_told_with_all_that_a_person_needs() {
+fn a_failure_is_reported_with_all_that_a_person_needs() {
     let words = document(&failed(), &["step 1", "step 2: no such file"]);
     let (subject, text) = mail(&words);
     assert_eq!(subject, "[Launchway] The deployment of shop (production) failed");

@@ -140,7 +140,7 @@ fn what_names_no_repository_is_about_none() {
 }
 
 #[test]
-fn every_code_host_tells_of_a_branch_and_of_words_that_skip_it() {
+fn every_code_host_names_the_branch_and_words_that_skip_it() {
     for (message, skip) in [("A change", None), ("A change [skip ci]", Some("[skip ci]"))] {
         let expected = Some(vec![push("main", skip)]);
         let reference = "refs/heads/main";
@@ -154,7 +154,7 @@ fn every_code_host_tells_of_a_branch_and_of_words_that_skip_it() {
 }
 
 #[test]
-fn tags_and_deleted_branches_are_told_as_such() {
+fn tags_and_deleted_branches_are_recognized() {
     let (zeros, gone) = ("0".repeat(40), Some(vec![Change::Deleted("old".to_owned())]));
     let mut deleted = of_github("refs/heads/old", &zeros, "");
     deleted["head_commit"] = Value::Null;
@@ -174,7 +174,7 @@ fn tags_and_deleted_branches_are_told_as_such() {
 }
 
 #[test]
-fn bitbucket_tells_of_several_at_once() {
+fn bitbucket_sends_several_changes_at_once() {
     let tagged = json!({"new": {"type": "annotated_tag", "name": "v1"}, "old": null});
     let changes = json!([of_bitbucket_branch("main", ""), tagged, of_bitbucket_branch("next", "")]);
     let expected = vec![push("main", None), Change::Tagged("v1".to_owned()), push("next", None)];

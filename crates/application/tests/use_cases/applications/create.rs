@@ -26,10 +26,10 @@ use super::{
 };
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
+    audit_log::audited,
     keys::{a_key, claimed},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn id() -> ApplicationId {
@@ -54,7 +54,7 @@ fn made(secrets: ApplicationSecrets, at: Timestamp) -> Application {
 fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
         .of(Action::Create, Resource::Application, id())
-        .telling("created the application `web` (production)")
+        .with_message("created the application `web` (production)")
         .with("name", "web")
         .with("environment", "production")
         .with("repository", "https://git.example.com/analytics/web.git")
@@ -63,7 +63,7 @@ fn create_writes(secrets: ApplicationSecrets, at: Timestamp) -> Vec<store::Write
         .at(at);
     let mut writes = vec![Write::Insert(Box::new(made(secrets, at))).into()];
     writes.extend(request_writes(3, id(), DeploymentKind::Fresh, "ada", at));
-    writes.push(told(6, entry));
+    writes.push(audited(6, entry));
     writes
 }
 
@@ -97,7 +97,7 @@ async fn create_writes_first_deployment_and_audit_entry() {
 
 #[tokio::test]
 async fn create_routes_at_once_and_tolerates_a_router_failure() {
-    for told in [Ok(()), Err(StepError::Retryable("it is away".to_owned()))] {
+    for reported in [Ok(()), Err(StepError::Retryable("it is away".to_owned()))] {
         let mut ports = MockedPorts::with_a_box();
         ports.expect_any_commit();
         ports.router.expect_is_there().return_const(true);
@@ -105,7 +105,7 @@ async fn create_routes_at_once_and_tolerates_a_router_failure() {
         ports.router.expect_set().once().returning(move |route| {
             assert_eq!(route.hosts, ["web.analytics.localhost"]);
             assert_eq!(route.target, Target::Absent);
-            told.clone()
+            reported.clone()
         });
         expect_detail(&mut ports, id(), Some(detail(web())));
 
@@ -162,20 +162,20 @@ async fn secrets_are_sealed_each_for_its_own_place() {
 }
 
 #[tokio::test]
-async fn a_prebuilt_image_has_no_branch_to_tell_of() {
+async fn a_prebuilt_image_has_no_branch_to_show() {
     let mut ports = MockedPorts::with_a_box();
     let image = an_application().from_image("nginx:1.27").build().blueprint;
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, channel) = std::sync::mpsc::channel();
     ports.expect_commit_seen_by(move |writes| {
         if let Some(store::Write::Audit(audit::Write::Append(entry))) = writes.last() {
-            tell.send(entry.metadata.clone()).unwrap();
+            sender.send(entry.metadata.clone()).unwrap();
         }
     });
     expect_made(&mut ports);
 
     create(ports, &an_actor().build(), new(image), None).await.unwrap();
 
-    let metadata = told.recv().unwrap();
+    let metadata = channel.recv().unwrap();
     let expected = [
         ("build_pack", "image"),
         ("environment", "production"),
@@ -197,7 +197,7 @@ async fn nobody_makes_an_application_without_the_permission() {
 }
 
 #[tokio::test]
-async fn everything_that_does_not_fit_together_is_told_at_once() {
+async fn everything_that_does_not_fit_is_reported_at_once() {
     let policy =
         ApplicationPolicy { public_host: Some("launchway.example.com".to_owned()), ..Default::default() };
     let mut ports = MockedPorts::default();

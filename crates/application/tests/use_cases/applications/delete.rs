@@ -12,13 +12,13 @@ use launchway_testkit::builders::{an_actor, an_entry};
 use super::{NO_APPLICATION, expect_application, job, scope, web};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 #[tokio::test]
-async fn whatever_is_under_way_is_told_before_the_application_is_gone() {
+async fn what_is_running_is_cancelled_before_the_deletion() {
     let id = web().build().id;
     for actor in [an_actor().build(), a_member()] {
         let mut ports = MockedPorts::default();
@@ -26,14 +26,14 @@ async fn whatever_is_under_way_is_told_before_the_application_is_gone() {
         expect_application(&mut ports, id, Some(web().build()));
         let entry = an_entry()
             .of(Action::Delete, Resource::Application, id)
-            .telling("deleted the application `web` (production)")
+            .with_message("deleted the application `web` (production)")
             .at(at);
         ports.expect_commit(vec![
             JobWrite::RequestCancelAll { scope: scope(), subject: id.into(), at }.into(),
             DeploymentWrite::FollowJobs { application: Some(id), at }.into(),
             Write::Delete { scope: scope(), id, at }.into(),
             JobWrite::Enqueue(job(1, JobKind::Remove, id, String::new(), at)).into(),
-            told(2, entry),
+            audited(2, entry),
         ]);
 
         let outcome = ports.services().applications.delete(&actor, id).await;

@@ -17,9 +17,9 @@ use mockall::predicate::eq;
 use super::{NO_APPLICATION, Seen, detail, expect_application, expect_detail, scope, shown, web};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const DOMAIN: &str = "www.example.com";
@@ -59,9 +59,9 @@ fn writes(operation: Operation, at: Timestamp) -> Vec<store::Write> {
             (write, "removed the domain www.example.com from")
         }
     };
-    let telling = format!("{what} the application `web` (production)");
-    let entry = an_entry().of(Action::Update, Resource::Application, id()).telling(&telling);
-    vec![write.into(), told(1, entry.with("domain", DOMAIN).at(at))]
+    let message = format!("{what} the application `web` (production)");
+    let entry = an_entry().of(Action::Update, Resource::Application, id()).with_message(&message);
+    vec![write.into(), audited(1, entry.with("domain", DOMAIN).at(at))]
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_name_is_given_and_taken_and_traffic_follows_at_once() {
 }
 
 #[tokio::test]
-async fn a_router_that_cannot_be_told_does_not_undo_what_is_durable() {
+async fn an_unreachable_router_does_not_undo_what_is_durable() {
     for operation in [Add, Remove] {
         let mut ports = MockedPorts::with_a_box();
         expect_application(&mut ports, id(), Some(web().build()));
@@ -102,7 +102,7 @@ async fn a_router_that_cannot_be_told_does_not_undo_what_is_durable() {
 }
 
 #[tokio::test]
-async fn a_refused_name_is_told_in_words() {
+async fn a_refused_name_is_explained_in_words() {
     let has_it = || web().also_at(DOMAIN);
     for (operation, application, error, expected) in [
         (

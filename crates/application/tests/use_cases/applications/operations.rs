@@ -19,9 +19,9 @@ use launchway_testkit::{
 use super::{NO_APPLICATION, Seen, detail, expect_application, expect_detail, job, scope, shown, web};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn id() -> ApplicationId {
@@ -34,8 +34,8 @@ fn live() -> ApplicationBuilder {
 }
 
 fn entry(what: &str, at: Timestamp) -> store::Write {
-    let telling = format!("{what} the application `web` (production)");
-    told(2, an_entry().of(Action::Update, Resource::Application, id()).telling(&telling).at(at))
+    let message = format!("{what} the application `web` (production)");
+    audited(2, an_entry().of(Action::Update, Resource::Application, id()).with_message(&message).at(at))
 }
 
 fn stop_writes(at: Timestamp) -> Vec<store::Write> {
@@ -65,7 +65,7 @@ async fn operate(ports: MockedPorts, operation: &str, actor: &Actor) -> Result<S
 }
 
 #[tokio::test]
-async fn an_application_stands_still_at_once_and_its_version_by_a_job() {
+async fn an_application_stops_at_once_and_its_version_by_a_job() {
     let mut ports = MockedPorts::with_a_box();
     expect_application(&mut ports, id(), Some(live().build()));
     ports.expect_commit(stop_writes(ports.now()));

@@ -15,7 +15,7 @@ use super::{
     blueprint, detail, expect_application, expect_detail, request_writes, scope, sealed_for, secrets, shown,
     variables, web,
 };
-use crate::{actors::a_member, ports::MockedPorts, trail::told};
+use crate::{actors::a_member, audit_log::audited, ports::MockedPorts};
 
 pub(super) fn id() -> ApplicationId {
     web().build().id
@@ -36,9 +36,9 @@ fn update(blueprint: Blueprint, secrets: ApplicationSecrets, at: Timestamp) -> s
 fn entry(n: u64, name: &str, given: &[(&str, &str)], at: Timestamp) -> store::Write {
     let entry = an_entry()
         .of(Action::Update, Resource::Application, id())
-        .telling(&format!("changed the application `{name}` (production)"))
+        .with_message(&format!("changed the application `{name}` (production)"))
         .at(at);
-    told(n, given.iter().fold(entry, |entry, (name, value)| entry.with(name, value)))
+    audited(n, given.iter().fold(entry, |entry, (name, value)| entry.with(name, value)))
 }
 
 /// Expects that [`web`] is updated by exactly `writes`, and read.

@@ -75,7 +75,7 @@ async fn lists_the_audit_log_of_the_current_organization() {
 }
 
 #[tokio::test]
-async fn a_program_sees_the_trail_if_it_may_read_it() {
+async fn a_program_sees_the_audit_log_if_it_may_read_it() {
     let token = an_api_token().permitting(&["audit:read"]).build();
     let ports = ports_that_show(scope_of(&an_organization().build()));
 
@@ -85,7 +85,7 @@ async fn a_program_sees_the_trail_if_it_may_read_it() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_read_the_trail_sees_nothing_of_it() {
+async fn whoever_may_not_read_the_audit_log_sees_nothing_of_it() {
     let token = an_api_token().permitting(&["audit:update", "organization:read"]).build();
     for actor in [an_actor().with_role(Role::Viewer), an_actor().with_api_token(token)] {
         let outcome = list(MockedPorts::default(), &actor.build()).await;
@@ -95,7 +95,7 @@ async fn whoever_may_not_read_the_trail_sees_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn whoever_is_in_no_organization_has_no_trail_to_see() {
+async fn whoever_is_in_no_organization_has_no_audit_log_to_see() {
     let outsider = an_actor().of(a_profile().build()).build();
 
     assert_refused(list(MockedPorts::default(), &outsider).await, Forbidden::NoOrganization);

@@ -20,7 +20,7 @@ fn chain() -> Chain {
 
 /// Returns a chain of that many different links.
 fn links(count: i64) -> Vec<Link> {
-    chained((1..=count).map(|n| an_entry().telling(&format!("did thing {n}")).build()))
+    chained((1..=count).map(|n| an_entry().with_message(&format!("did thing {n}")).build()))
 }
 
 /// Returns the links with the message of the one at `index` changed, and its hash unchanged.

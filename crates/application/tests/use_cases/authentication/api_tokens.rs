@@ -23,7 +23,7 @@ async fn api_token_acts_in_its_organization_despite_older_membership() {
 }
 
 #[tokio::test]
-async fn an_api_token_may_be_told_its_own_organization() {
+async fn an_api_token_may_name_its_own_organization() {
     let own = an_organization().build();
     let holder = an_actor().with_api_token(an_api_token().in_organization(&own).build());
     let ports = ports_that_know(Some(holder.clone().identity()));

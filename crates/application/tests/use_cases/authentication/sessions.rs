@@ -137,7 +137,7 @@ async fn a_session_in_use_is_extended_after_exactly_an_hour() {
 }
 
 #[tokio::test]
-async fn a_session_in_use_is_not_extended_before_the_hour_is_over() {
+async fn a_session_in_use_is_not_extended_within_the_hour() {
     let now = MockedPorts::default().now();
     let session = a_session().opened_at(now - HOUR + INSTANT).build();
     let ports = ports_that_know(Some(with_session(&session).identity()));

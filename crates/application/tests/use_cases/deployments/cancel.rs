@@ -14,9 +14,9 @@ use super::{NO_DEPLOYMENT, detail, expect_deployment, expect_detail};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     applications::scope,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn deployment(state: DeploymentState) -> Deployment {
@@ -27,17 +27,17 @@ fn writes(deployment: &Deployment, at: Timestamp) -> Vec<store::Write> {
     let id = deployment.id;
     let entry = an_entry()
         .of(Action::Update, Resource::Deployment, id)
-        .telling(&format!("cancelled the deployment {id}"))
+        .with_message(&format!("cancelled the deployment {id}"))
         .at(at);
     vec![
         JobWrite::RequestCancel { scope: scope(), id: deployment.job_id, at }.into(),
         Write::FollowJobs { application: Some(deployment.application_id), at }.into(),
-        told(1, entry),
+        audited(1, entry),
     ]
 }
 
 #[tokio::test]
-async fn whether_it_waits_or_is_under_way_its_job_is_asked_to_end() {
+async fn a_queued_or_running_job_is_asked_to_end() {
     for state in DeploymentState::ALL.into_iter().filter(|state| !state.is_over()) {
         let mut ports = MockedPorts::default();
         let deployment = deployment(state);
@@ -52,7 +52,7 @@ async fn whether_it_waits_or_is_under_way_its_job_is_asked_to_end() {
 }
 
 #[tokio::test]
-async fn what_is_over_cannot_be_cancelled() {
+async fn what_has_finished_cannot_be_cancelled() {
     for state in DeploymentState::ALL.into_iter().filter(|state| state.is_over()) {
         let mut ports = MockedPorts::default();
         let deployment = deployment(state);

@@ -20,10 +20,10 @@ use super::{NO_DEPLOYMENT, detail, expect_deployment, expect_detail, expect_kept
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     applications::{NO_APPLICATION, expect_application, request_writes, web},
+    audit_log::audited,
     keys::{a_key, claimed},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn application() -> ApplicationId {
@@ -43,11 +43,11 @@ fn earlier() -> Deployment {
 fn writes(kind: DeploymentKind, what: &str, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
         .of(Action::Create, Resource::Deployment, id())
-        .telling(what)
+        .with_message(what)
         .with("application_id", application())
         .at(at);
     let mut writes = request_writes(1, application(), kind, "ada", at);
-    writes.push(told(4, entry));
+    writes.push(audited(4, entry));
     writes
 }
 
@@ -230,6 +230,6 @@ async fn a_deployment_that_makes_an_image_needs_room_for_it() {
             true => services.deployments.roll_back(&an_actor().build(), earlier().id, None).await,
             false => services.deployments.redeploy(&an_actor().build(), application.id, None).await,
         };
-        assert!(matches!(outcome, Err(Error::QuotaExceeded(told)) if told == exceeded));
+        assert!(matches!(outcome, Err(Error::QuotaExceeded(message)) if message == exceeded));
     }
 }

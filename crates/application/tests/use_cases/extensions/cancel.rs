@@ -11,7 +11,7 @@ use super::{HELLO, a_run, an_entry, an_operator, scope};
 use crate::ports::MockedPorts;
 
 #[tokio::test]
-async fn a_run_that_is_not_over_is_told_to_end() {
+async fn a_run_that_has_not_finished_is_cancelled() {
     let detail = a_run(an_entry(HELLO).await, "{}", &[("A", ExecutionState::Running)]);
     let (id, job, at) = (detail.execution.id, detail.execution.job_id, MockedPorts::default().now());
     let mut ports = MockedPorts::default();
@@ -26,7 +26,7 @@ async fn a_run_that_is_not_over_is_told_to_end() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_over_conflicts_also_when_it_ended_just_now() {
+async fn a_run_that_just_finished_conflicts() {
     let mut detail = a_run(an_entry(HELLO).await, "{}", &[("A", ExecutionState::Running)]);
     let id = detail.execution.id;
     let running = detail.execution.clone();

@@ -3,7 +3,8 @@
 use launchway_application::extensions::CatalogFile;
 use launchway_domain::{
     extensions::{ExtensionKey, Validation, Write, content_hash},
-    store,
+    replicas::ReleaseVersion,
+    store::{self, StoreError},
 };
 
 use super::{DATABASE, HELLO, key};
@@ -19,7 +20,7 @@ async fn written(
     files: &[CatalogFile<'_>],
 ) -> (Vec<String>, Vec<String>) {
     let mut ports = MockedPorts::default();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, channel) = std::sync::mpsc::channel();
     ports.extensions.expect_catalog().return_once(|| Ok(known));
     ports.expect_commit_seen_by(move |writes| {
         let (mut published, mut kept) = (Vec::new(), Vec::new());
@@ -31,13 +32,18 @@ async fn written(
                 store::Write::Extension(Write::Withdraw { keep, .. }) => {
                     kept = keep.iter().map(ToString::to_string).collect()
                 }
+                store::Write::Extension(Write::ClaimCatalog(version)) => assert_eq!(*version, release()),
                 other => panic!("{other:?}"),
             }
         }
-        tell.send((published, kept)).unwrap();
+        sender.send((published, kept)).unwrap();
     });
-    ports.services().catalog.load(files).await.unwrap();
-    told.recv().unwrap()
+    ports.services().catalog.load(files, release()).await.unwrap();
+    channel.recv().unwrap()
+}
+
+fn release() -> ReleaseVersion {
+    "1.2.3".parse().unwrap()
 }
 
 fn valid(name: &str, hash: String) -> (ExtensionKey, Validation, String) {
@@ -57,7 +63,7 @@ async fn what_is_the_same_is_not_written_again() {
     let mut ports = MockedPorts::default();
     let known = vec![valid("hello-note", content_hash(HELLO))];
     ports.extensions.expect_catalog().return_once(|| Ok(known));
-    assert_eq!(ports.services().catalog.load(&[HELLO_FILE]).await.unwrap(), 0);
+    assert_eq!(ports.services().catalog.load(&[HELLO_FILE], release()).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -81,4 +87,12 @@ async fn invalid_file_affects_no_other_and_replaces_no_valid_one() {
     let misnamed = CatalogFile { name: "other", yaml: HELLO };
     let (published, _) = written(Vec::new(), &[misnamed, DATABASE_FILE]).await;
     assert_eq!(published, ["database valid"]);
+}
+
+#[tokio::test]
+async fn the_catalog_of_a_newer_version_is_kept() {
+    let mut ports = MockedPorts::default();
+    ports.extensions.expect_catalog().return_once(|| Ok(Vec::new()));
+    ports.expect_failing_commit(StoreError::Stale);
+    assert_eq!(ports.services().catalog.load(&[HELLO_FILE], release()).await.unwrap(), 0);
 }

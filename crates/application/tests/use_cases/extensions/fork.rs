@@ -16,21 +16,19 @@ use crate::{
 /// Forks `source`, and returns the result, which equals what was written.
 async fn forked(source: Extension, yaml: Option<&str>) -> Extension {
     let mut ports = MockedPorts::default();
-    let (tell, told) = std::sync::mpsc::channel();
-    let answer = std::sync::Arc::new(std::sync::Mutex::new(vec![source.clone()]));
-    let answers = answer.clone();
-    ports.extensions.expect_by_key().times(2).returning(move |_, _| Ok(answers.lock().unwrap().pop()));
+    let (sender, channel) = std::sync::mpsc::channel();
+    let found = source.clone();
+    ports.extensions.expect_by_key().return_once(move |_, _| Ok(Some(found)));
     ports.expect_commit_seen_by(move |writes| {
         let [store::Write::Extension(Write::Fork(fork)), store::Write::Audit(_)] = writes else {
             panic!("{writes:?}")
         };
-        answer.lock().unwrap().push((**fork).clone());
-        tell.send((**fork).clone()).unwrap();
+        sender.send((**fork).clone()).unwrap();
     });
     let services = ports.services();
     let fork =
         services.extensions.fork(&an_operator(), &source.key, yaml.map(str::to_owned), None).await.unwrap();
-    assert_eq!(fork, told.recv().unwrap());
+    assert_eq!(fork, channel.recv().unwrap());
     fork
 }
 
@@ -80,12 +78,12 @@ async fn refusal(source: Extension, yaml: Option<&str>) -> Error {
 #[tokio::test]
 async fn what_is_no_definition_is_refused_with_its_problems() {
     let yaml = HELLO.replace("category: Utility", "category: Fun");
-    let Error::Invalid(told) = refusal(an_entry(HELLO).await, Some(&yaml)).await else { panic!() };
+    let Error::Invalid(message) = refusal(an_entry(HELLO).await, Some(&yaml)).await else { panic!() };
     assert!(
-        told.starts_with(
+        message.starts_with(
             "yaml_content is not a valid definition: line 2: `metadata.category` must be one of"
         ),
-        "{told}"
+        "{message}"
     );
 }
 

@@ -27,7 +27,7 @@ async fn requested(
     values: &[(&str, &str)],
 ) -> (NewJob, Execution, Vec<ExecutionStep>, bool) {
     let mut ports = MockedPorts::with_a_box();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, channel) = std::sync::mpsc::channel();
     let (found, key) = (extension.clone(), extension.key.clone());
     ports.extensions.expect_by_key().return_once(|_, _| Ok(Some(found)));
     ports.expect_commit_seen_by(move |writes| {
@@ -39,14 +39,14 @@ async fn requested(
         else {
             panic!("{writes:?}")
         };
-        tell.send((job.clone(), (**execution).clone(), steps.clone(), *installs)).unwrap();
+        sender.send((job.clone(), (**execution).clone(), steps.clone(), *installs)).unwrap();
     });
     ports.executions.expect_detail().return_once(|_, _| Ok(Some(a_run(extension, "{}", &[]))));
     let wake = ports.wake.clone();
     let mut rung = wake.listen();
     ports.services().extensions.run(&actor, &key, &given(values), None).await.unwrap();
     rung.wait_timeout(std::time::Duration::ZERO).await;
-    told.recv().unwrap()
+    channel.recv().unwrap()
 }
 
 async fn refusal(actor: Actor, extension: Extension, values: &[(&str, &str)]) -> Error {
@@ -57,7 +57,7 @@ async fn refusal(actor: Actor, extension: Extension, values: &[(&str, &str)]) ->
 }
 
 #[tokio::test]
-async fn a_run_is_written_with_its_job_its_steps_and_what_it_was_told() {
+async fn a_run_is_written_with_its_job_its_steps_and_its_values() {
     let extension = an_entry(HELLO).await;
     let (job, execution, steps, installs) =
         requested(an_operator(), extension.clone(), &[("token", "hunter2")]).await;
@@ -105,21 +105,21 @@ async fn runs_wait_only_for_runs_of_the_same_extension() {
 }
 
 #[tokio::test]
-async fn values_that_are_not_asked_for_or_not_allowed_are_all_told() {
+async fn unknown_and_forbidden_values_are_all_reported() {
     let refused = refusal(an_operator(), an_entry(HELLO).await, &[("who", "World"), ("x", "y")]).await;
-    let Error::Invalid(told) = refused else { panic!("{refused:?}") };
+    let Error::Invalid(message) = refused else { panic!("{refused:?}") };
     assert_eq!(
-        told,
+        message,
         "variables.x is not a variable of this extension, which has who, token; \
          variables.who must be what the variable's `validation_pattern` describes, got `World`"
     );
 }
 
 #[tokio::test]
-async fn a_value_that_makes_a_step_impossible_is_told_with_the_step() {
+async fn a_value_that_breaks_a_step_is_reported_with_the_step() {
     let refused = refusal(an_admin(), an_entry(DATABASE).await, &[("domain", "not a name")]).await;
-    let Error::Invalid(told) = refused else { panic!("{refused:?}") };
-    assert!(told.starts_with("step 2 `Name`: domain must be a host name"), "{told}");
+    let Error::Invalid(message) = refused else { panic!("{refused:?}") };
+    assert!(message.starts_with("step 2 `Name`: domain must be a host name"), "{message}");
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_run_that_gets_no_host_port_is_refused() {
         let is_as_expected = match refusal {
             PortRefusal::OutOfRange { .. } | PortRefusal::Reserved(_) => matches!(error, Error::Invalid(_)),
             PortRefusal::Taken(_) | PortRefusal::RangeFull(_) => matches!(error, Error::Conflict(_)),
-            PortRefusal::Quota(_) => matches!(error, Error::QuotaExceeded(told) if told == exceeded),
+            PortRefusal::Quota(_) => matches!(error, Error::QuotaExceeded(message) if message == exceeded),
         };
         assert!(is_as_expected, "{error:?}");
     }

@@ -8,9 +8,9 @@ use launchway_domain::{
 use launchway_testkit::builders::{a_session, a_user, an_actor, an_api_token, an_entry};
 
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 #[tokio::test]
@@ -18,8 +18,12 @@ async fn logging_out_ends_the_callers_own_session() {
     let session = a_session().recognised_by("lws_laptop").build();
     let actor = an_actor().with_session(session.clone()).build();
     let mut ports = MockedPorts::default();
-    let logout = an_entry().of(Action::Access, Resource::User, a_user().build().id).telling("logged out");
-    ports.expect_commit(vec![Write::EndSession { id: session.id, at: ports.now() }.into(), told(1, logout)]);
+    let logout =
+        an_entry().of(Action::Access, Resource::User, a_user().build().id).with_message("logged out");
+    ports.expect_commit(vec![
+        Write::EndSession { id: session.id, at: ports.now() }.into(),
+        audited(1, logout),
+    ]);
 
     let outcome = ports.services().logins.log_out(&actor).await;
 
@@ -27,7 +31,7 @@ async fn logging_out_ends_the_callers_own_session() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_over_already_is_what_was_asked_for() {
+async fn a_session_that_has_ended_can_be_logged_out() {
     let mut ports = MockedPorts::default();
     ports.expect_failing_commit(StoreError::Stale);
 

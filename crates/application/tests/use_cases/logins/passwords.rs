@@ -16,9 +16,9 @@ use super::{
     request,
 };
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 #[tokio::test]
@@ -41,8 +41,8 @@ async fn login_without_organization_is_audited_by_the_installation() {
     expect_profile(&mut ports, Some(outsider.clone()));
     let mut writes = login_writes(None, ports.now());
     writes.pop();
-    let login = an_entry().of(Action::Access, Resource::User, ada().id).telling("logged in");
-    writes.push(told(3, login.in_chain(Chain::Installation)));
+    let login = an_entry().of(Action::Access, Resource::User, ada().id).with_message("logged in");
+    writes.push(audited(3, login.in_chain(Chain::Installation)));
     ports.expect_commit(writes);
     ports.expect_forgiveness();
 

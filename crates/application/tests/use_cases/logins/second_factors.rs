@@ -43,7 +43,7 @@ async fn a_code_is_asked_for_although_the_password_cannot_be_forgiven() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_does_not_tell_that_a_code_is_needed() {
+async fn a_wrong_password_does_not_reveal_that_a_code_is_needed() {
     let ports = ports_that_find(Some(with_second_factor()), false);
 
     let outcome = ports.services().logins.log_in(request(None)).await;

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn all_routes_are_told_at_once_and_every_five_seconds() {
+async fn all_routes_are_sent_at_once_and_every_five_seconds() {
     let world = World::with(|state| {
         let hosts = vec!["web.analytics.localhost".to_owned()];
         state.named = vec![NamedApplication { id: live().application.id, hosts }];
@@ -23,7 +23,7 @@ async fn all_routes_are_told_at_once_and_every_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_router_that_was_away_is_told_when_it_is_back() {
+async fn a_router_that_was_away_gets_routes_when_it_is_back() {
     let world = World::with(|state| state.fault("replace all", 2));
     look_after(&world, wait(11)).await;
     assert_eq!(world.state().routes.len(), 3);

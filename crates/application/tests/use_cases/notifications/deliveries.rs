@@ -21,9 +21,9 @@ use super::{actors_without, was_rung};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     applications::scope,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const NO_DELIVERY: Error = Error::NotFound("the delivery");
@@ -121,10 +121,10 @@ async fn a_dead_delivery_is_tried_again_at_once() {
     let at = ports.now();
     let entry = an_entry()
         .of(Action::Update, Resource::Notification, id())
-        .telling("replayed a delivery by generic")
+        .with_message("replayed a delivery by generic")
         .at(at);
     let write = Write::Replay { scope: scope(), id: id(), at };
-    ports.expect_commit(vec![write.into(), told(1, entry)]);
+    ports.expect_commit(vec![write.into(), audited(1, entry)]);
     expect_delivery(&mut ports, Some(a_delivery(DeliveryState::Pending)));
     let listener = ports.wake.listen();
 

@@ -31,7 +31,7 @@ use super::{
 use crate::applications::scope;
 
 /// Sends `event` to `channel`, for some seconds.
-async fn told(event: Event, channel: Channel, archive: Archive) -> Arc<Office> {
+async fn notified(event: Event, channel: Channel, archive: Archive) -> Arc<Office> {
     let office = Office::with(|state| state.waiting = vec![a_delivery(event, channel)]);
     send(&office, archive).await;
     office
@@ -47,7 +47,7 @@ async fn send(office: &Arc<Office>, archive: Archive) {
 
 /// Returns the only message that was posted about `event`.
 async fn posted(event: Event, channel: Channel, archive: Archive) -> Post {
-    let office = told(event, channel, archive).await;
+    let office = notified(event, channel, archive).await;
     let mut posts = office.state().posts.clone();
     assert_eq!(posts.len(), 1, "{posts:?}");
     posts.remove(0).1
@@ -203,7 +203,7 @@ async fn chats_get_words_and_nothing_that_signs() {
 #[tokio::test(start_paused = true)]
 async fn a_mail_says_all_that_a_person_needs() {
     let channel = Channel::Mail(Box::new(a_mail_server()));
-    let office = told(failed_deployment(), channel, with_log(&["one", "two"])).await;
+    let office = notified(failed_deployment(), channel, with_log(&["one", "two"])).await;
 
     let text = format!(
         "The deployment of web failed.\n\nOrganization: Analytics\nTime: 2026-01-01T00:00:00.000Z\n\nThe end of \
@@ -227,12 +227,12 @@ async fn a_mail_says_all_that_a_person_needs() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_deployment_includes_its_log_tail_oldest_first() {
-    let told = data(failed_deployment(), with_log(&["one", "two", "three"])).await;
-    assert_eq!(told["last_lines"], json!(["one", "two", "three"]));
+    let sent = data(failed_deployment(), with_log(&["one", "two", "three"])).await;
+    assert_eq!(sent["last_lines"], json!(["one", "two", "three"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_run_is_told_with_the_last_fifteen_lines_of_its_log() {
+async fn a_failed_run_is_reported_with_the_last_15_lines_of_its_log() {
     for (length, after) in [(40, 25), (15, 0), (3, 0)] {
         let (mut run, steps) = an_execution().with_steps();
         run.log_seq = length;
@@ -250,15 +250,15 @@ async fn a_failed_run_is_told_with_the_last_fifteen_lines_of_its_log() {
         let lines = archive.executions.expect_lines().with(eq(scope()), eq(id), eq(after), eq(15));
         lines.once().return_once(move |_, _, after, _| Ok(Some((after + 1..=length).map(line).collect())));
 
-        let told = data(an_event(EventKind::ExtensionFailed).with(Fact::ExecutionId, id), archive).await;
+        let sent = data(an_event(EventKind::ExtensionFailed).with(Fact::ExecutionId, id), archive).await;
 
         let expected: Vec<_> = (after + 1..=length).map(|seq| format!("line {seq}")).collect();
-        assert_eq!(told["last_lines"], json!(expected), "{length}");
+        assert_eq!(sent["last_lines"], json!(expected), "{length}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_or_unknown_is_told_without_its_log() {
+async fn what_is_gone_or_unknown_is_announced_without_its_log() {
     let mut archive = Archive::default();
     archive.executions.expect_get().once().returning(|_, _| Ok(None));
     let id = an_execution().build().id;

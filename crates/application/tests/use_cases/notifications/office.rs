@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_application::{
-    EngineStatus, ServiceContext, WakeSignal,
+    EngineStatus, OwnReplica, ServiceContext, Terms, WakeSignal,
     notifications::{Notifier, NotifierPorts, Sender, SenderTimings},
 };
 use launchway_domain::{
@@ -149,7 +149,9 @@ impl Office {
             ids: Arc::new(CountingIds::default()),
             wake: self.wake.clone(),
             engine: EngineStatus::default(),
+            terms: Terms::default(),
             entropy: Arc::new(CountingEntropy::default()),
+            replica: OwnReplica::default(),
         }
     }
 
@@ -168,13 +170,13 @@ impl Office {
     /// Sends for `time` and stops. Returns the time that it took to stop.
     pub(super) async fn send_for(self: &Arc<Self>, time: Duration, timings: SenderTimings) -> Duration {
         let (stop, stopped) = watch::channel(false);
-        let mut told = Instant::now();
+        let mut last = Instant::now();
         tokio::join!(self.send(timings, Archive::default(), stopped), async {
             tokio::time::sleep(time).await;
-            told = Instant::now();
+            last = Instant::now();
             stop.send_replace(true);
         });
-        told.elapsed()
+        last.elapsed()
     }
 
     fn since(&self) -> Duration {

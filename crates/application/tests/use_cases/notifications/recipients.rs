@@ -22,15 +22,15 @@ use crate::{ports::unavailable, sealed_values::sealed};
 const UNUSABLE: &str = "the stored configuration of the channel cannot be decrypted with this installation's key: configure it again";
 
 /// Sends an event to `channel`, with retries within 15 seconds.
-async fn told(channel: Channel, archive: Archive) -> Arc<Office> {
-    told_by(
+async fn notified(channel: Channel, archive: Archive) -> Arc<Office> {
+    notified_by(
         Office::with(|state| state.waiting = vec![a_delivery(an_event(EventKind::MemberAdded), channel)]),
         archive,
     )
     .await
 }
 
-async fn told_by(office: Arc<Office>, archive: Archive) -> Arc<Office> {
+async fn notified_by(office: Arc<Office>, archive: Archive) -> Arc<Office> {
     let (stop, stopped) = watch::channel(false);
     tokio::join!(office.send(timings(), archive, stopped), async {
         tokio::time::sleep(Duration::from_secs(15)).await;
@@ -66,7 +66,7 @@ fn assert_given_up(office: &Office, reason: &str) {
 #[tokio::test(start_paused = true)]
 async fn mail_goes_to_whom_the_configuration_names() {
     let to = Recipients::try_from(vec![parsed("ops@example.com"), parsed("cto@example.com")]).unwrap();
-    let office = told(mail(SmtpConfig { to, ..a_mail_server() }), Archive::default()).await;
+    let office = notified(mail(SmtpConfig { to, ..a_mail_server() }), Archive::default()).await;
     assert_eq!(recipients(&office), ["ops@example.com", "cto@example.com"]);
     assert_eq!(office.nexts(), [Next::Done]);
 }
@@ -79,21 +79,21 @@ async fn mail_goes_to_every_admin_where_nobody_is_named() {
         member("joan", Role::Viewer),
         member("mary", Role::Admin),
     ];
-    let office = told(mail(a_mail_server()), Archive::with_members(members)).await;
+    let office = notified(mail(a_mail_server()), Archive::with_members(members)).await;
     assert_eq!(recipients(&office), ["ada@example.com", "mary@example.com"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn mail_to_nobody_is_given_up() {
     let archive = Archive::with_members(vec![member("grace", Role::Member)]);
-    let office = told(mail(a_mail_server()), archive).await;
+    let office = notified(mail(a_mail_server()), archive).await;
     assert_given_up(&office, "no recipients: the organization has no admin, and `to` is empty");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_wants_nobody_to_log_in_gets_no_password() {
     let open = SmtpConfig { username: None, password: None, ..a_mail_server() };
-    let logins: Vec<Option<MailLogin>> = told(mail(open), Archive::default())
+    let logins: Vec<Option<MailLogin>> = notified(mail(open), Archive::default())
         .await
         .state()
         .mails
@@ -116,7 +116,7 @@ async fn retries_mail_only_after_transient_errors() {
             state.waiting = vec![a_delivery(an_event(EventKind::MemberAdded), mail(a_mail_server()))];
             state.mail_answers = [Err(error)].into();
         });
-        told_by(Arc::clone(&office), Archive::default()).await;
+        notified_by(Arc::clone(&office), Archive::default()).await;
         let state = office.state();
         assert_eq!(state.records.len(), attempts, "{words}");
         let (_, first, next) = &state.records[0];
@@ -143,7 +143,7 @@ async fn undecryptable_configuration_is_given_up_with_a_hint() {
         Channel::Webhook { config, secrets: vec![good, foreign] },
         mail(SmtpConfig { password: Some(elsewhere()), ..a_mail_server() }),
     ] {
-        let office = told(channel, Archive::default()).await;
+        let office = notified(channel, Archive::default()).await;
         assert_given_up(&office, UNUSABLE);
     }
 }
@@ -154,7 +154,7 @@ async fn invalid_configuration_is_given_up_without_its_value() {
     let url = sealed(&format!("webhook_configs.webhook_url:{id}"), "ftp://hunter2");
     let config = WebhookConfig { url, ..a_webhook(WebhookKind::Slack) };
 
-    let office = told(Channel::Webhook { config, secrets: vec![] }, Archive::default()).await;
+    let office = notified(Channel::Webhook { config, secrets: vec![] }, Archive::default()).await;
 
     let reason = "the stored configuration of the channel must be an `http://` or `https://` URL of at most 2048 \
                   characters, without a user and a password: configure it again";
@@ -162,7 +162,7 @@ async fn invalid_configuration_is_given_up_without_its_value() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_nobody_can_tell_who_the_admins_are_mail_waits() {
+async fn while_the_admins_cannot_be_read_mail_waits() {
     let mut archive = Archive::default();
     archive.organizations.checkpoint();
     // The message is composed, but its recipients cannot be read.
@@ -175,7 +175,7 @@ async fn while_nobody_can_tell_who_the_admins_are_mail_waits() {
             _ => Ok(Some(an_organization().with_members(vec![member("ada", Role::Admin)]))),
         }
     });
-    let office = told(mail(a_mail_server()), archive).await;
+    let office = notified(mail(a_mail_server()), archive).await;
     assert_eq!(recipients(&office), ["ada@example.com"]);
     let state = office.state();
     assert_eq!(state.records[0].1.error, "the database is not available");

@@ -337,7 +337,7 @@ async fn running_attempt_finishes_within_the_grace_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_does_not_is_cut_off_when_the_grace_is_over() {
+async fn one_that_does_not_is_cut_off_after_the_grace_period() {
     let office = Office::with(|state| {
         state.waiting = one("hooks");
         state.delays.insert("hooks.example.com", FOR_EVER);

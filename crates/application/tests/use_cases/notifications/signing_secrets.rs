@@ -16,9 +16,9 @@ use super::{NO_WEBHOOK, a_webhook, actors_without, expect_webhook, kept_secret, 
 use crate::{
     actors::lacks,
     applications::scope,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const GENERIC: WebhookKind = WebhookKind::Generic;
@@ -46,10 +46,10 @@ async fn rotation_returns_new_secret_and_keeps_the_old_one_for_a_day() {
     };
     let entry = an_entry()
         .of(Action::Update, Resource::Notification, a_webhook(GENERIC).id)
-        .telling("rotated the signing secret of notifications")
+        .with_message("rotated the signing secret of notifications")
         .with("secret", "[changed]")
         .at(at);
-    ports.expect_commit(vec![replace.into(), told(2, entry)]);
+    ports.expect_commit(vec![replace.into(), audited(2, entry)]);
 
     assert_eq!(rotate(ports).await.unwrap(), signing_secret(1));
 }

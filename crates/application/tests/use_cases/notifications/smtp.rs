@@ -21,10 +21,10 @@ use super::{
 use crate::{
     actors::{a_program_without, a_viewer, lacks},
     applications::scope,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     sealed_values::sealed,
-    trail::told,
 };
 
 /// Returns a request for [`a_mail_server`].
@@ -68,9 +68,9 @@ async fn password_is_sealed_and_absent_from_the_audit_log() {
     let mut ports = permitting();
     let entry = an_entry()
         .of(Action::Create, Resource::SmtpConfig, made().id)
-        .telling("configured the mail server smtp.example.com")
+        .with_message("configured the mail server smtp.example.com")
         .at(ports.now());
-    ports.expect_commit(vec![Write::InsertSmtp(Box::new(made())).into(), told(2, entry)]);
+    ports.expect_commit(vec![Write::InsertSmtp(Box::new(made())).into(), audited(2, entry)]);
 
     assert_eq!(create(ports, new()).await.unwrap(), made());
 }
@@ -170,10 +170,10 @@ async fn the_only_server_is_deleted_with_its_id_or_without() {
         let at = ports.now();
         let entry = an_entry()
             .of(Action::Delete, Resource::SmtpConfig, a_mail_server().id)
-            .telling("deleted the mail server smtp.example.com")
+            .with_message("deleted the mail server smtp.example.com")
             .at(at);
         let write = Write::DeleteSmtp { scope: scope(), id: a_mail_server().id, at };
-        ports.expect_commit(vec![write.into(), told(1, entry)]);
+        ports.expect_commit(vec![write.into(), audited(1, entry)]);
 
         delete(ports, id).await.unwrap();
     }

@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     actors::lacks,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     sealed_values::sealed,
-    trail::told,
 };
 
 /// Returns ports with `kept`, for an update an hour after its creation.
@@ -34,7 +34,7 @@ fn ports_that_find(kept: SmtpConfig) -> MockedPorts {
 fn entry(ports: &MockedPorts, config: &SmtpConfig) -> EntryBuilder {
     an_entry()
         .of(Action::Update, Resource::SmtpConfig, config.id)
-        .telling("changed the mail server")
+        .with_message("changed the mail server")
         .with("host", &config.host)
         .with("is_active", config.is_active)
         .at(ports.now())
@@ -64,7 +64,7 @@ async fn update_changes_all_settings_and_sends_pending_mail_at_once() {
     };
     expect_check(&mut ports, "mail.example.com", 2525);
     let entry = entry(&ports, &changed).with("password", "[changed]");
-    ports.expect_commit(vec![Write::UpdateSmtp(Box::new(changed.clone())).into(), told(1, entry)]);
+    ports.expect_commit(vec![Write::UpdateSmtp(Box::new(changed.clone())).into(), audited(1, entry)]);
     let listener = ports.wake.listen();
     let change = SmtpChange {
         host: Some(changed.host.clone()),
@@ -88,7 +88,7 @@ async fn what_is_not_mentioned_stays_as_it_was() {
     let same = SmtpConfig { updated_at: ports.now(), ..a_mail_server() };
     expect_check(&mut ports, "smtp.example.com", 587);
     let entry = entry(&ports, &same);
-    ports.expect_commit(vec![Write::UpdateSmtp(Box::new(same.clone())).into(), told(1, entry)]);
+    ports.expect_commit(vec![Write::UpdateSmtp(Box::new(same.clone())).into(), audited(1, entry)]);
 
     assert_eq!(update(ports, SmtpChange::default()).await.unwrap(), same);
 }

@@ -27,19 +27,19 @@ use super::{
 use crate::{
     actors::lacks,
     applications::scope,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     sealed_values::a_box,
-    trail::told,
 };
 
 const NO_CHANNEL: Error = Error::NotFound("the channel's configuration");
 
-fn told_of(channel: ChannelKind) -> Write {
+fn audited_test(channel: ChannelKind) -> Write {
     let entry = an_entry()
         .of(Action::Access, Resource::Notification, channel.as_str())
-        .telling(&format!("requested a test message by {}", channel.as_str()));
-    told(1, entry)
+        .with_message(&format!("requested a test message by {}", channel.as_str()));
+    audited(1, entry)
 }
 
 /// Expects the reads for the text of a message.
@@ -53,7 +53,7 @@ fn expect_wording(ports: &mut MockedPorts) {
 fn ports_that_find_it() -> MockedPorts {
     let mut ports = MockedPorts::with_a_box();
     expect_webhook(&mut ports, WebhookKind::Slack, Some(a_webhook(WebhookKind::Slack)));
-    ports.expect_commit(vec![told_of(ChannelKind::Slack)]);
+    ports.expect_commit(vec![audited_test(ChannelKind::Slack)]);
     expect_wording(&mut ports);
     ports
 }
@@ -86,7 +86,7 @@ async fn a_message_is_sent_now_and_nothing_is_queued() {
 }
 
 #[tokio::test]
-async fn what_comes_of_it_is_told_whatever_it_is() {
+async fn the_result_is_reported_whatever_it_is() {
     for (answer, status, error) in [
         (answer(404, "no_service"), Some(404), "the receiver answered 404: no_service"),
         (answer(410, ""), Some(410), "the receiver answered 410"),
@@ -118,7 +118,7 @@ async fn mail_is_tried_like_everything_else() {
     ] {
         let mut ports = MockedPorts::with_a_box();
         expect_smtp(&mut ports, Some(a_mail_server()));
-        ports.expect_commit(vec![told_of(ChannelKind::Smtp)]);
+        ports.expect_commit(vec![audited_test(ChannelKind::Smtp)]);
         expect_wording(&mut ports);
         let to_admin = |mail: &Mail| {
             mail.subject == "[Launchway] Test message requested by ada: this channel works"
@@ -162,7 +162,7 @@ async fn what_is_not_configured_cannot_be_tried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_is_tried_at_a_time_and_the_next_one_is_told_to_wait() {
+async fn one_is_tried_at_a_time_and_the_next_one_has_to_wait() {
     let office = Office::with(|state| {
         state.delays.insert("hooks.example.com", Duration::from_secs(9));
     });
@@ -203,7 +203,7 @@ async fn nobody_tries_a_channel_without_the_permission() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_that_the_trail_is_not_told_of() {
+async fn nothing_is_sent_without_an_audit_entry() {
     let mut ports = MockedPorts::with_a_box();
     expect_webhook(&mut ports, WebhookKind::Slack, Some(a_webhook(WebhookKind::Slack)));
     ports.expect_failing_commit(unavailable());

@@ -20,9 +20,9 @@ use super::{
 use crate::{
     actors::lacks,
     applications::scope,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const SLACK: WebhookKind = WebhookKind::Slack;
@@ -41,7 +41,7 @@ fn writes(change: &WebhookChange, at: Timestamp) -> Vec<store::Write> {
     let id = a_webhook(SLACK).id;
     let mut entry = an_entry()
         .of(Action::Update, Resource::Notification, id)
-        .telling("changed the webhook of type slack")
+        .with_message("changed the webhook of type slack")
         .at(at);
     if change.url.is_some() {
         entry = entry.with("webhook_url", "[changed]");
@@ -51,7 +51,7 @@ fn writes(change: &WebhookChange, at: Timestamp) -> Vec<store::Write> {
     }
     let url = change.url.as_ref().map(|url| sealed_url(id, url.expose()));
     let update = Write::UpdateWebhook { scope: scope(), kind: SLACK, url, is_active: change.is_active, at };
-    vec![update.into(), told(1, entry)]
+    vec![update.into(), audited(1, entry)]
 }
 
 /// Returns ports with [`a_webhook`], for an update an hour after its creation.
@@ -155,10 +155,10 @@ async fn an_admin_has_messages_go_nowhere_any_more() {
     let at = ports.now();
     let entry = an_entry()
         .of(Action::Delete, Resource::Notification, a_webhook(SLACK).id)
-        .telling("deleted the webhook of type slack")
+        .with_message("deleted the webhook of type slack")
         .at(at);
     let write = Write::DeleteWebhook { scope: scope(), kind: SLACK, at };
-    ports.expect_commit(vec![write.into(), told(1, entry)]);
+    ports.expect_commit(vec![write.into(), audited(1, entry)]);
 
     delete(ports).await.unwrap();
 }

@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
     sealed_values::sealed,
-    trail::told,
 };
 
 /// Returns the writes of a request for [`HOOK`].
@@ -32,11 +32,14 @@ fn writes(kind: WebhookKind, is_active: bool, at: Timestamp) -> Vec<store::Write
     let config = WebhookConfig { id, url: sealed_url(id, HOOK), is_active, ..a_webhook(kind) };
     let entry = an_entry()
         .of(Action::Create, Resource::Notification, id)
-        .telling(&format!("configured the webhook https://hooks.example.com/*** of type {}", kind.as_str()))
+        .with_message(&format!(
+            "configured the webhook https://hooks.example.com/*** of type {}",
+            kind.as_str()
+        ))
         .with("type", kind.as_str())
         .with("webhook_url", "[changed]")
         .at(at);
-    vec![Write::InsertWebhook(config).into(), told(2, entry)]
+    vec![Write::InsertWebhook(config).into(), audited(2, entry)]
 }
 
 /// Returns a request for a channel to `raw`.
@@ -67,7 +70,7 @@ async fn url_is_sealed_and_absent_from_the_audit_log() {
 }
 
 #[tokio::test]
-async fn a_place_may_be_made_that_nobody_is_told_at_yet() {
+async fn a_webhook_may_be_created_inactive() {
     let mut ports = permitting();
     ports.expect_commit(writes(WebhookKind::Slack, false, ports.now()));
 

@@ -28,9 +28,9 @@ use super::{
 };
 use crate::{
     announcements::announced,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn new() -> NewMember {
@@ -77,13 +77,13 @@ fn membership_writes(member: &Member, n: u64) -> [store::Write; 3] {
     ];
     let entry = an_entry()
         .of(Action::Create, Resource::User, member.user.id)
-        .telling(&format!("added grace@example.com as {role}"))
+        .with_message(&format!("added grace@example.com as {role}"))
         .with("email", "grace@example.com")
         .with("role", role);
     [
         Write::InsertMembership(member.membership.clone()).into(),
         announced(n, EventKind::MemberAdded, facts),
-        told(n + 1, entry),
+        audited(n + 1, entry),
     ]
 }
 
@@ -128,10 +128,10 @@ fn invitation_writes(invitation: &Invitation) -> Vec<store::Write> {
     let role = invitation.role.as_str();
     let entry = an_entry()
         .of(Action::Create, Resource::User, invitation.user_id)
-        .telling(&format!("invited grace@example.com as {role}"))
+        .with_message(&format!("invited grace@example.com as {role}"))
         .with("email", "grace@example.com")
         .with("role", role);
-    vec![Write::Invite(invitation.clone()).into(), told(2, entry)]
+    vec![Write::Invite(invitation.clone()).into(), audited(2, entry)]
 }
 
 #[track_caller]

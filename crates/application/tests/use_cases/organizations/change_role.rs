@@ -16,18 +16,18 @@ use super::{
     member, outsider, program, scope,
 };
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn role_writes(user: &User, role: Role, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
         .of(Action::Update, Resource::User, user.id)
-        .telling(&format!("changed the role of {} to {}", user.email, role.as_str()))
+        .with_message(&format!("changed the role of {} to {}", user.email, role.as_str()))
         .with("role", role.as_str())
         .at(at);
-    vec![Write::ChangeRole { scope: scope(), user_id: user.id, role, at }.into(), told(1, entry)]
+    vec![Write::ChangeRole { scope: scope(), user_id: user.id, role, at }.into(), audited(1, entry)]
 }
 
 /// Returns ports with grace as a viewer.

@@ -15,10 +15,10 @@ use launchway_testkit::{
 
 use super::{NO_ORGANIZATION, actors_without, ada, conflict, expect_detail, lacks, outsider, program};
 use crate::{
+    audit_log::audited,
     keys::{a_key, claimed},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn new() -> NewOrganization {
@@ -45,12 +45,12 @@ fn made() -> OrganizationDetail {
 /// The entry is the first in the audit log of the new organization.
 fn create_writes(at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
-        .in_trail_of(&engines())
+        .in_audit_log_of(&engines())
         .of(Action::Create, Resource::Organization, engines().id)
-        .telling("created the organization `Engines`")
+        .with_message("created the organization `Engines`")
         .with("name", "Engines")
         .at(at);
-    vec![Write::Insert(engines()).into(), Write::InsertMembership(membership()).into(), told(3, entry)]
+    vec![Write::Insert(engines()).into(), Write::InsertMembership(membership()).into(), audited(3, entry)]
 }
 
 async fn create(ports: MockedPorts, actor: &Actor) -> Result<OrganizationDetail, Error> {
@@ -58,7 +58,7 @@ async fn create(ports: MockedPorts, actor: &Actor) -> Result<OrganizationDetail,
 }
 
 #[tokio::test]
-async fn whoever_makes_an_organization_is_its_admin_and_in_its_trail() {
+async fn who_creates_an_organization_is_its_admin_and_audited() {
     let mut ports = MockedPorts::default();
     ports.expect_commit(create_writes(ports.now()));
     expect_detail(&mut ports, scope_of(&engines()), Some(made()));

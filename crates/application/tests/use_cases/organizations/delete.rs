@@ -16,9 +16,9 @@ use launchway_testkit::{
 
 use super::{NO_ORGANIZATION, actors_without, lacks, outsider, program};
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn analytics() -> Organization {
@@ -38,11 +38,11 @@ fn actor_with_roles(in_analytics: Role, in_engines: Role) -> Actor {
 /// The entry is the last in the audit log of the deleted organization.
 fn delete_writes(organization: &Organization, at: Timestamp) -> Vec<store::Write> {
     let entry = an_entry()
-        .in_trail_of(organization)
+        .in_audit_log_of(organization)
         .of(Action::Delete, Resource::Organization, organization.id)
-        .telling("deleted the organization")
+        .with_message("deleted the organization")
         .at(at);
-    vec![Write::Delete { scope: scope_of(organization), at }.into(), told(1, entry)]
+    vec![Write::Delete { scope: scope_of(organization), at }.into(), audited(1, entry)]
 }
 
 async fn delete(ports: MockedPorts, actor: &Actor, id: OrganizationId) -> Result<(), Error> {

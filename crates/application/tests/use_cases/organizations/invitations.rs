@@ -18,9 +18,9 @@ use mockall::predicate::eq;
 use super::{actors_without, ada, an_invitation, conflict, expect_detail, lacks, member, scope};
 use crate::{
     announcements::announced,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const NO_INVITATION: Error = Error::NotFound("the invitation");
@@ -63,10 +63,14 @@ async fn an_invitation_becomes_a_membership_with_its_token() {
         ];
         let entry = an_entry()
             .of(Action::Create, Resource::User, ada().id)
-            .telling("accepted the invitation as member")
+            .with_message("accepted the invitation as member")
             .with("email", "ada@example.com")
             .with("role", "member");
-        ports.expect_commit(vec![accept.into(), announced(2, EventKind::MemberAdded, facts), told(3, entry)]);
+        ports.expect_commit(vec![
+            accept.into(),
+            announced(2, EventKind::MemberAdded, facts),
+            audited(3, entry),
+        ]);
         let expected = member(&ada(), Role::Member);
         expect_detail(&mut ports, scope(), Some(an_organization().with_members(vec![expected.clone()])));
 
@@ -79,7 +83,7 @@ async fn an_invitation_becomes_a_membership_with_its_token() {
 }
 
 #[tokio::test]
-async fn an_invitation_that_cannot_be_accepted_tells_why() {
+async fn an_invitation_that_cannot_be_accepted_says_why() {
     let id = an_invitation(&ada()).invitation.id;
     let needed = Error::InvalidCredentials(
         "this invitation needs its `token`, because your e-mail address is not verified: ask the admin who invited you \
@@ -108,9 +112,9 @@ async fn an_invitation_is_declined() {
     let decline = Write::DeclineInvitation { id: detail.invitation.id, user_id: ada().id, at: ports.now() };
     let entry = an_entry()
         .of(Action::Delete, Resource::User, ada().id)
-        .telling("declined the invitation")
+        .with_message("declined the invitation")
         .with("email", "ada@example.com");
-    ports.expect_commit(vec![decline.into(), told(1, entry)]);
+    ports.expect_commit(vec![decline.into(), audited(1, entry)]);
 
     let outcome = ports.services().organizations.decline(&an_actor().build(), detail.invitation.id).await;
 

@@ -19,13 +19,13 @@ use super::{
 };
 use crate::{
     announcements::announced,
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn removal_writes(user: &User, what: &str, at: Timestamp) -> Vec<store::Write> {
-    let entry = an_entry().of(Action::Delete, Resource::User, user.id).telling(what).at(at);
+    let entry = an_entry().of(Action::Delete, Resource::User, user.id).with_message(what).at(at);
     let user_id = user.id.to_string();
     let facts = [
         (Fact::User, user.username.as_str()),
@@ -36,7 +36,7 @@ fn removal_writes(user: &User, what: &str, at: Timestamp) -> Vec<store::Write> {
     vec![
         Write::RemoveMember { scope: scope(), user_id: user.id, at }.into(),
         announced(1, EventKind::MemberRemoved, facts),
-        told(2, entry),
+        audited(2, entry),
     ]
 }
 
@@ -143,9 +143,9 @@ async fn an_invitation_is_withdrawn_instead() {
     expect_invitations(&mut ports, vec![an_invitation(&grace())]);
     let at = ports.now();
     let what = "withdrew the invitation of grace@example.com";
-    let entry = an_entry().of(Action::Delete, Resource::User, grace().id).telling(what).at(at);
+    let entry = an_entry().of(Action::Delete, Resource::User, grace().id).with_message(what).at(at);
     let withdrawal = Write::WithdrawInvitation { scope: scope(), user_id: grace().id, at };
-    ports.expect_commit(vec![withdrawal.into(), told(1, entry)]);
+    ports.expect_commit(vec![withdrawal.into(), audited(1, entry)]);
 
     let outcome = remove(ports, &program(&["organization:update"]), &grace()).await;
 

@@ -16,9 +16,9 @@ use super::{
     NO_ORGANIZATION, actors_without, conflict, detail, expect_detail, lacks, outsider, program, scope,
 };
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn name() -> Option<OrganizationName> {
@@ -36,12 +36,12 @@ fn change() -> OrganizationChange {
 /// Returns the audit entry of an update of [`an_organization`].
 fn changing() -> EntryBuilder {
     let id = an_organization().build().id;
-    an_entry().of(Action::Update, Resource::Organization, id).telling("changed the organization")
+    an_entry().of(Action::Update, Resource::Organization, id).with_message("changed the organization")
 }
 
 fn update_writes(change: OrganizationChange, entry: EntryBuilder, at: Timestamp) -> Vec<store::Write> {
     let OrganizationChange { name, description } = change;
-    vec![Write::Update { scope: scope(), name, description, at }.into(), told(1, entry.at(at))]
+    vec![Write::Update { scope: scope(), name, description, at }.into(), audited(1, entry.at(at))]
 }
 
 fn changing_both() -> EntryBuilder {
@@ -91,11 +91,11 @@ async fn the_organization_is_the_one_that_the_caller_acts_in() {
     let places = a_profile().member_of(&an_organization().build(), Role::Viewer);
     let actor = an_actor().of(places.member_of(&other, Role::Admin).build()).acting_in(&other).build();
     let mut ports = MockedPorts::default();
-    let entry = changing_both().in_trail_of(&other).of(Action::Update, Resource::Organization, other.id);
+    let entry = changing_both().in_audit_log_of(&other).of(Action::Update, Resource::Organization, other.id);
     let (scope, at) = (scope_of(&other), ports.now());
     ports.expect_commit(vec![
         Write::Update { scope, name: name(), description: description(), at }.into(),
-        told(1, entry),
+        audited(1, entry),
     ]);
     expect_detail(&mut ports, scope, Some(detail()));
 

@@ -15,9 +15,9 @@ use mockall::predicate::eq;
 
 use super::{NEW, ada, credentials, expect_hashing, new_hash, old_hash};
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const WRONG: Error = Error::InvalidCredentials("`current_password` is incorrect");
@@ -63,7 +63,7 @@ fn change_writes(at: Timestamp) -> Vec<store::Write> {
         Write::ConfirmPassword { user_id, hash: old_hash() }.into(),
         Write::SetPassword { user_id, hash: new_hash(), at }.into(),
         Write::EndSessions { user_id, keep: Some(kept), at }.into(),
-        told(2, an_entry().telling("changed their password").with("password", "[changed]").at(at)),
+        audited(2, an_entry().with_message("changed their password").with("password", "[changed]").at(at)),
     ]
 }
 

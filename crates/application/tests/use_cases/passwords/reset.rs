@@ -14,9 +14,9 @@ use mockall::predicate::eq;
 
 use super::{NEW, ada, credentials, expect_hashing, expect_profile, new_hash, old_hash};
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 /// Returns ports that know the address.
@@ -40,7 +40,10 @@ fn ports_until_profile() -> MockedPorts {
 
 /// Returns the audit entry of the reset in [`an_organization`].
 fn resetting() -> EntryBuilder {
-    an_entry().by_operator().telling("reset the password of ada@example.com").with("password", "[changed]")
+    an_entry()
+        .by_operator()
+        .with_message("reset the password of ada@example.com")
+        .with("password", "[changed]")
 }
 
 fn reset_writes(entry: EntryBuilder, at: Timestamp) -> Vec<store::Write> {
@@ -48,7 +51,7 @@ fn reset_writes(entry: EntryBuilder, at: Timestamp) -> Vec<store::Write> {
     vec![
         Write::SetPassword { user_id, hash: new_hash(), at }.into(),
         Write::EndSessions { user_id, keep: None, at }.into(),
-        told(1, entry),
+        audited(1, entry),
     ]
 }
 
@@ -69,12 +72,12 @@ async fn a_reset_needs_no_present_password_and_ends_all_sessions() {
 }
 
 #[tokio::test]
-async fn a_reset_is_in_the_trail_of_the_oldest_membership() {
+async fn a_reset_is_in_the_audit_log_of_the_oldest_membership() {
     let [oldest, other] = ["Oldest", "Other"].map(|name| an_organization().named(name).build());
     let mut ports = ports_until_profile();
     let profile = a_profile().member_of(&oldest, Role::Viewer).member_of(&other, Role::Admin).build();
     expect_profile(&mut ports, Some(profile));
-    ports.expect_commit(reset_writes(resetting().in_trail_of(&oldest), ports.now()));
+    ports.expect_commit(reset_writes(resetting().in_audit_log_of(&oldest), ports.now()));
 
     let outcome = reset(ports).await;
 

@@ -21,9 +21,9 @@ use mockall::predicate::eq;
 
 use super::{NEW, ada, expect_hashing, expect_profile, new_hash};
 use crate::{
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 /// The setup token of the new user.
@@ -88,7 +88,7 @@ fn ports_until_commit() -> MockedPorts {
 
 /// Returns the audit entry of the first password in [`an_organization`].
 fn setting_up() -> EntryBuilder {
-    an_entry().telling("set their first password").with("password", "[changed]")
+    an_entry().with_message("set their first password").with("password", "[changed]")
 }
 
 fn setup_writes(entry: EntryBuilder, at: Timestamp) -> Vec<store::Write> {
@@ -96,7 +96,7 @@ fn setup_writes(entry: EntryBuilder, at: Timestamp) -> Vec<store::Write> {
     vec![
         Write::RedeemPasswordSetup { user_id, token: TokenHash::of(TOKEN), at }.into(),
         Write::SetPassword { user_id, hash: new_hash(), at }.into(),
-        told(1, entry.at(at)),
+        audited(1, entry.at(at)),
     ]
 }
 

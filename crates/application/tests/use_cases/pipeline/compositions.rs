@@ -21,7 +21,7 @@ fn old_services() -> Deployment {
 }
 
 /// Returns the previous version while it is stopped for a recreate.
-fn old_in_a_gap() -> Deployment {
+fn old_to_recreate() -> Deployment {
     let mut old = old_services();
     if let Some(container) = &mut old.container {
         container.state = ContainerState::Exited;
@@ -109,7 +109,7 @@ async fn stopped_version_is_neither_stopped_again_nor_restored() {
     let world = carried_out(|state| {
         with_a_volume(state);
         state.application.iter_mut().for_each(|application| application.is_stopped = true);
-        state.deployments = vec![old_in_a_gap(), new()];
+        state.deployments = vec![old_to_recreate(), new()];
         state.condition = Some(STANDS_STILL);
         state.refuse("start services", "no such file");
     })
@@ -135,7 +135,7 @@ async fn commands_run_beside_the_services_that_they_may_need() {
     assert_eq!(
         order.collect::<Vec<_>>(),
         [
-            "start companions",
+            "start sidecars",
             "run beside migrate",
             "start services on 8080 with PASSWORD",
             "switch to 10.0.0.9:8080",
@@ -147,7 +147,7 @@ async fn commands_run_beside_the_services_that_they_may_need() {
 
 #[tokio::test(start_paused = true)]
 async fn rejected_step_fails_the_deployment_and_keeps_the_old_version() {
-    for step in ["compose", "start companions", "run beside", "start services"] {
+    for step in ["compose", "start sidecars", "run beside", "start services"] {
         let world = carried_out(|state| {
             composed(state);
             if let Some(application) = &mut state.application {
@@ -167,18 +167,18 @@ async fn rejected_step_fails_the_deployment_and_keeps_the_old_version() {
 }
 
 /// Stops the previous version from the recreate on, in the records too.
-fn falls_into_the_gap(state: &mut State) {
+fn is_recreated(state: &mut State) {
     with_a_volume(state);
-    state.deployments = vec![old_in_a_gap(), new()];
+    state.deployments = vec![old_to_recreate(), new()];
     // Before the recreate it runs.
     state.condition = None;
 }
 
 #[tokio::test(start_paused = true)]
 async fn failure_during_recreate_removes_the_new_version_first() {
-    for step in ["start services", "start companions", "run beside"] {
+    for step in ["start services", "start sidecars", "run beside"] {
         let world = carried_out(|state| {
-            falls_into_the_gap(state);
+            is_recreated(state);
             if let Some(application) = &mut state.application {
                 application.blueprint.pre_run_command = Some(parsed("migrate"));
             }
@@ -209,7 +209,7 @@ async fn failure_during_recreate_removes_the_new_version_first() {
 #[tokio::test(start_paused = true)]
 async fn unhealthy_version_during_recreate_restores_the_old_one() {
     let world = carried_out(|state| {
-        falls_into_the_gap(state);
+        is_recreated(state);
         state.illness = Some("connection refused".to_owned());
         state.condition = Some(STANDS_STILL);
     })
@@ -224,7 +224,7 @@ async fn unhealthy_version_during_recreate_restores_the_old_one() {
 #[tokio::test(start_paused = true)]
 async fn fault_during_recreate_restores_the_old_version_and_retries() {
     let world = carried_out(|state| {
-        falls_into_the_gap(state);
+        is_recreated(state);
         state.condition = Some(STANDS_STILL);
         state.fault("start services", 1);
     })
@@ -237,9 +237,9 @@ async fn fault_during_recreate_restores_the_old_version_and_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cancels_in_the_gap_gets_the_old_version_back() {
+async fn who_cancels_during_the_downtime_gets_the_old_version() {
     let world = carried_out(|state| {
-        falls_into_the_gap(state);
+        is_recreated(state);
         state.condition = Some(STANDS_STILL);
         state.delay("start services", FOR_EVER);
         state.heartbeats.extend((0..100).map(|_| Ok(Heartbeat::CancelRequested)));
@@ -268,7 +268,7 @@ async fn who_cancels_in_the_gap_gets_the_old_version_back() {
 #[tokio::test(start_paused = true)]
 async fn attempt_after_one_lost_in_a_recreate_restores_first() {
     let world = carried_out(|state| {
-        falls_into_the_gap(state);
+        is_recreated(state);
         state.condition = Some(STANDS_STILL);
         state.waiting = [a_job(JobKind::Deploy, &new(), 2)].into();
     })
@@ -293,7 +293,7 @@ async fn attempt_after_one_lost_in_a_recreate_restores_first() {
 #[tokio::test(start_paused = true)]
 async fn failed_restore_is_logged_and_a_running_version_is_kept() {
     let world = carried_out(|state| {
-        falls_into_the_gap(state);
+        is_recreated(state);
         state.condition = Some(STANDS_STILL);
         state.refuse("restart", "the volume is gone");
     })
@@ -303,15 +303,15 @@ async fn failed_restore_is_logged_and_a_running_version_is_kept() {
     assert!(world.log().contains(&said.to_owned()), "{:?}", world.log());
     assert_eq!(world.journal_of("commit: succeeded").len(), 1, "the new version is what is wanted");
 
-    let world = carried_out(falls_into_the_gap).await;
+    let world = carried_out(is_recreated).await;
     assert!(world.journal_of("restart").is_empty());
     assert_eq!(world.journal()[1..4], ["condition", "commit: record old running", "switch to 10.0.0.9:8080"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_container_that_stands_still_is_none_of_this() {
+async fn a_single_stopped_container_is_none_of_this() {
     let world = carried_out(|state| {
-        let mut still = old_in_a_gap();
+        let mut still = old_to_recreate();
         still.image = old().image;
         state.deployments = vec![still, new()];
         state.condition = Some(STANDS_STILL);

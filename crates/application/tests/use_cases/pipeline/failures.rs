@@ -157,12 +157,12 @@ async fn exited_container_is_logged_and_removed() {
 async fn logs_a_missing_or_unreadable_container_output() {
     for (fails, said) in [
         (0, "info: The container log is empty"),
-        (1, "warn: The container log cannot be read: last words does not answer"),
+        (1, "warn: The container log cannot be read: tail logs does not answer"),
     ] {
         let world = carried_out(|state| {
             state.condition = Some(Condition::Gone);
             state.illness = Some("connection refused".to_owned());
-            state.fault("last words", fails);
+            state.fault("tail logs", fails);
         })
         .await;
 
@@ -171,7 +171,7 @@ async fn logs_a_missing_or_unreadable_container_output() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_post_run_command_that_fails_is_only_told_of() {
+async fn a_post_run_command_that_fails_is_only_logged() {
     let world = carried_out(|state| {
         state.application =
             Some(application(|blueprint| blueprint.post_run_command = Some(parsed("warm up"))));

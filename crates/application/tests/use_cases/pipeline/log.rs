@@ -133,7 +133,7 @@ async fn a_flood_ends_at_50_mib_with_one_line_that_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_log_writes_are_retried_without_loss() {
-    let told = carried_out(print_secrets).await.log();
+    let reported = carried_out(print_secrets).await.log();
 
     let world = carried_out(|state| {
         print_secrets(state);
@@ -141,7 +141,7 @@ async fn failed_log_writes_are_retried_without_loss() {
     })
     .await;
 
-    assert_eq!(world.log(), told);
+    assert_eq!(world.log(), reported);
     assert_eq!(world.journal_of("commit: succeeded, follow").len(), 1);
 }
 

@@ -11,7 +11,7 @@ use launchway_testkit::builders::{a_container, a_log_line, an_entry, parsed};
 
 use super::{application, carried_out, new, old};
 use crate::{
-    trail::told,
+    audit_log::audited,
     world::{ADDRESS, COMMIT, a_job},
 };
 
@@ -34,7 +34,7 @@ async fn records_every_step_under_the_lease_and_audits_the_end() {
     let entry = an_entry()
         .by_launchway()
         .of(Action::Update, Resource::Deployment, id)
-        .telling("deployed the application `web` (production)")
+        .with_message("deployed the application `web` (production)")
         .with("application_id", application(|_| {}).id)
         .at(at);
     let removed = ContainerRecord { state: ContainerState::Removed, address: None, ..a_container("old") };
@@ -56,7 +56,7 @@ async fn records_every_step_under_the_lease_and_audits_the_end() {
             prove(),
             advance(Progress { state: Some(DeploymentState::Deployed), ..Progress::default() }),
             line("Deployed in 0.0 s").into(),
-            told(1, entry),
+            audited(1, entry),
         ],
         vec![
             JobWrite::Settle { lease, outcome: Outcome::Succeeded, at }.into(),
@@ -68,21 +68,21 @@ async fn records_every_step_under_the_lease_and_audits_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_settles_the_job_and_tells_the_trail_in_one_unit() {
+async fn a_failure_settles_the_job_and_is_audited_in_one_unit() {
     let world = carried_out(|state| state.refuse("build", "the Dockerfile is missing")).await;
 
     let (at, lease) = (world.now(), a_job(JobKind::Deploy, &new(), 1).lease);
     let entry = an_entry()
         .by_launchway()
         .of(Action::Update, Resource::Deployment, new().id)
-        .telling("failed to deploy the application `web` (production)")
+        .with_message("failed to deploy the application `web` (production)")
         .with("application_id", application(|_| {}).id)
         .at(at);
     let reason = "the Dockerfile is missing".to_owned();
     let expected: Vec<store::Write> = vec![
         JobWrite::Settle { lease, outcome: Outcome::Failed { reason }, at }.into(),
         Write::FollowJobs { application: Some(new().application_id), at }.into(),
-        told(1, entry),
+        audited(1, entry),
     ];
     assert_eq!(world.commits().last(), Some(&expected));
 }

@@ -61,10 +61,36 @@ async fn a_version_that_passes_is_checked_every_15_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_never_passed_its_check_is_not_marked() {
+async fn a_version_that_was_never_seen_to_pass_may_be_starting() {
     let world = world(running(0));
-    world.state().illness = Some("connection refused".to_owned());
-    reconcile(&world, wait(5 * 60)).await;
+    world.state().illness = Some("status 503".to_owned());
+
+    reconcile(&world, async {
+        wait(55).await;
+        assert!(calls(&world).is_empty() && world.log().is_empty(), "{:?}", calls(&world));
+        wait(10).await;
+        assert_eq!(calls(&world), [broken(UNWELL)]);
+        wait(5 * 60).await;
+        world.state().illness = None;
+        wait(10).await;
+    })
+    .await;
+
+    assert_eq!(calls(&world), [broken(UNWELL), RECOVERED.to_owned()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_starts_in_time_is_not_marked() {
+    let world = world(running(0));
+    world.state().illness = Some("status 503".to_owned());
+
+    reconcile(&world, async {
+        wait(50).await;
+        world.state().illness = None;
+        wait(60).await;
+    })
+    .await;
+
     assert!(calls(&world).is_empty() && world.log().is_empty(), "{:?}", calls(&world));
 }
 

@@ -32,7 +32,8 @@ fn of_a_command() -> DiscoveredResource {
     let found = container();
     let DiscoveredObject::Container { condition, created_at, .. } = found.what else { unreachable!() };
     let id = a_container("a command's").id;
-    let what = DiscoveredObject::Container { id, condition, created_at, service: None, stays_up: true };
+    let what =
+        DiscoveredObject::Container { id, condition, created_at, port: None, service: None, stays_up: true };
     DiscoveredResource { what, ..found }
 }
 

@@ -160,5 +160,5 @@ async fn live_versions_are_known_during_an_outage() {
     let reconciler = world.reconciler();
     reconciler.begin().await;
     let snapshot = reconciler.snapshot().borrow().clone();
-    assert_eq!(snapshot.live, [live()]);
+    assert_eq!(*snapshot.live, [live()]);
 }

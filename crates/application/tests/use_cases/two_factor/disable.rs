@@ -17,10 +17,10 @@ use launchway_testkit::{
 
 use super::{WRONG, ada, conflict, credentials, ports_that_find, program};
 use crate::{
+    audit_log::audited,
     authenticator::{being_set_up, enabled, shared_secret, step_at, wrong_code},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 /// Returns ports of a caller with two-factor login, whose attempt is admitted.
@@ -38,7 +38,7 @@ fn disable_writes(code_use: Write, at: Timestamp) -> Vec<store::Write> {
     vec![
         code_use.into(),
         Write::DisableTwoFactor { user_id: ada().id, at }.into(),
-        told(2, an_entry().telling("turned two-factor login off").at(at)),
+        audited(2, an_entry().with_message("turned two-factor login off").at(at)),
     ]
 }
 

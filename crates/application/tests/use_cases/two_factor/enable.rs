@@ -12,10 +12,10 @@ use launchway_testkit::{
 
 use super::{WRONG, ada, conflict, credentials, ports_that_find, program};
 use crate::{
+    audit_log::audited,
     authenticator::{being_set_up, enabled, sealed, shared_secret, step_at, wrong_code},
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const NOT_BEGUN: &str = "two-factor login is not being set up";
@@ -46,7 +46,10 @@ async fn a_code_that_shows_that_the_authenticator_works_turns_it_on() {
                 .collect(),
             at: ports.now(),
         };
-        ports.expect_commit(vec![enable.into(), told(1, an_entry().telling("turned two-factor login on"))]);
+        ports.expect_commit(vec![
+            enable.into(),
+            audited(1, an_entry().with_message("turned two-factor login on")),
+        ]);
 
         let code = shared_secret().code_at(step);
         let codes = ports.services().two_factor.enable(&an_actor().build(), &code).await;

@@ -12,10 +12,10 @@ use launchway_testkit::{
 
 use super::{ada, conflict, program};
 use crate::{
+    audit_log::audited,
     authenticator::sealed,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn new_secret() -> TotpSecret {
@@ -40,8 +40,9 @@ fn ports_that_seal() -> MockedPorts {
 async fn a_new_secret_is_kept_sealed_and_shown_once() {
     let mut ports = ports_that_seal();
     let begin = Write::BeginTwoFactor { user_id: ada().id, secret: sealed(), at: ports.now() };
-    let entry = an_entry().telling("started the two-factor setup").with("two_factor_secret", "[changed]");
-    ports.expect_commit(vec![begin.into(), told(1, entry)]);
+    let entry =
+        an_entry().with_message("started the two-factor setup").with("two_factor_secret", "[changed]");
+    ports.expect_commit(vec![begin.into(), audited(1, entry)]);
 
     let setup = ports.services().two_factor.set_up(&an_actor().build()).await.unwrap();
 

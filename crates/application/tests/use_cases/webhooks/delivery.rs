@@ -22,9 +22,9 @@ use mockall::predicate::eq;
 use super::{kept, repository, secret};
 use crate::{
     applications::{request_writes, scope, web},
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 const AFTER: &str = "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5";
@@ -97,12 +97,12 @@ fn entry(n: u64, deployment: u64, application: &Application, at: Timestamp) -> s
     let entry = an_entry()
         .by_code_host(CodeHost::GitLab)
         .of(Action::Create, Resource::Deployment, id)
-        .telling(&what)
+        .with_message(&what)
         .with("application_id", application.id)
         .with("branch", "main")
         .with("commit", AFTER)
         .with("delivery", "delivery-1");
-    told(n, entry.at(at))
+    audited(n, entry.at(at))
 }
 
 async fn receive(ports: MockedPorts, delivery: Delivery) -> Result<WebhookOutcome, Error> {

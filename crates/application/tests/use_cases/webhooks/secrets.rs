@@ -19,9 +19,9 @@ use super::{kept, repository, secret};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     applications::{NO_APPLICATION, expect_application, scope, web},
+    audit_log::audited,
     ports::{MockedPorts, unavailable},
     refusals::assert_refused,
-    trail::told,
 };
 
 fn expect_web(ports: &mut MockedPorts) {
@@ -36,8 +36,8 @@ fn expect_secret(ports: &mut MockedPorts, found: Option<KeptSecret>) {
 fn entry(n: u64, action: Action, secret: u64, what: &str, at: Timestamp) -> store::Write {
     let id: WebhookSecretId = CountingIds::nth(secret).into();
     let what = format!("{what} the webhook secret of {}", repository());
-    let entry = an_entry().of(action, Resource::Webhook, id).telling(&what).at(at);
-    told(n, if action == Action::Access { entry } else { entry.with("secret", "[changed]") })
+    let entry = an_entry().of(action, Resource::Webhook, id).with_message(&what).at(at);
+    audited(n, if action == Action::Access { entry } else { entry.with("secret", "[changed]") })
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_secret_is_made_when_it_is_first_asked_for_and_sealed() {
 }
 
 #[tokio::test]
-async fn who_looks_at_a_secret_is_in_the_trail() {
+async fn who_looks_at_a_secret_is_in_the_audit_log() {
     let mut ports = MockedPorts::with_a_box();
     let at = ports.now();
     expect_web(&mut ports);

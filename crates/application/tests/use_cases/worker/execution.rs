@@ -14,13 +14,13 @@ async fn run_for(world: &Arc<World>, limits: ClaimLimits, time: Duration) -> Dur
     let (stop, stopped) = watch::channel(false);
     let worker = world.worker_with(limits);
     let running = worker.run(stopped);
-    let mut told = None;
+    let mut message = None;
     tokio::join!(running, async {
         tokio::time::sleep(time).await;
-        told = Some(Instant::now());
+        message = Some(Instant::now());
         stop.send_replace(true);
     });
-    told.map(|told| told.elapsed()).unwrap_or_default()
+    message.map(|message| message.elapsed()).unwrap_or_default()
 }
 
 const TWO: ClaimLimits = ClaimLimits { builds: 2, operations: 2, per_organization: 2 };
@@ -106,7 +106,7 @@ async fn a_job_that_ends_in_time_is_finished_when_the_worker_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_does_not_is_given_back_when_the_grace_is_over() {
+async fn a_job_that_does_not_is_returned_after_the_grace_period() {
     let world = world(JobKind::Deploy, |state| state.delay("build", FOR_EVER));
 
     let took = run_for(&world, TWO, Duration::from_secs(1)).await;

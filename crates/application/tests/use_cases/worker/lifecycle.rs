@@ -18,7 +18,7 @@ use launchway_testkit::{
 use super::{application, carried_out, live, next};
 use crate::{
     applications::scope,
-    trail::told,
+    audit_log::audited,
     world::{a_container_of, a_job, an_image_size},
 };
 
@@ -26,9 +26,9 @@ fn ended(what: &str) -> store::Write {
     let entry = an_entry()
         .by_launchway()
         .of(Action::Update, Resource::Deployment, live().id)
-        .telling(&format!("{what} the application `web` (production)"))
+        .with_message(&format!("{what} the application `web` (production)"))
         .with("application_id", application().id);
-    told(1, entry)
+    audited(1, entry)
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,6 +66,7 @@ async fn a_stop_withdraws_traffic_first_and_keeps_the_container() {
             "switch to nowhere: stopped",
             "drain",
             "stop #1",
+            "printed",
             "commit: succeeded, follow, stopped, record web exited, entry (launchway stopped the application `web` (production))",
         ]
     );
@@ -86,7 +87,7 @@ async fn a_stop_withdraws_traffic_first_and_keeps_the_container() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_site_stands_still_without_traffic() {
+async fn a_site_is_stopped_without_traffic() {
     let site = a_deployment().in_state(DeploymentState::Deployed).build();
     let world = carried_out(JobKind::Stop, |state| state.deployments = vec![site, next()]).await;
 

@@ -165,7 +165,13 @@ async fn a_container_that_runs_although_stopped_is_stopped() {
 
         assert_eq!(
             world.journal(),
-            ["containers", "stop #1", "commit: prove, record web exited", "commit: succeeded, follow"],
+            [
+                "containers",
+                "stop #1",
+                "printed",
+                "commit: prove, record web exited",
+                "commit: succeeded, follow"
+            ],
             "{condition:?}"
         );
         assert_eq!(world.log(), ["warn: Stopping the container: the application is stopped"]);

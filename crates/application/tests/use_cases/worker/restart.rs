@@ -18,7 +18,7 @@ use launchway_testkit::{
 use super::{application, carried_out, live, next};
 use crate::{
     applications::scope,
-    trail::told,
+    audit_log::audited,
     world::{ADDRESS, FOR_EVER, State, World, a_container_of, a_job},
 };
 
@@ -95,7 +95,7 @@ async fn the_new_container_is_recorded_by_who_has_the_job() {
     let entry = an_entry()
         .by_launchway()
         .of(Action::Update, Resource::Deployment, live().id)
-        .telling("restarted the application `web` (production)")
+        .with_message("restarted the application `web` (production)")
         .with("application_id", id);
     assert_eq!(
         world.commits(),
@@ -108,7 +108,7 @@ async fn the_new_container_is_recorded_by_who_has_the_job() {
                 JobWrite::Settle { lease, outcome: Outcome::Succeeded, at }.into(),
                 Write::FollowJobs { application: application_id, at }.into(),
                 ApplicationWrite::SetStopped { scope: scope(), id, is_stopped: false, at }.into(),
-                told(1, entry),
+                audited(1, entry),
             ],
         ]
     );
@@ -140,7 +140,7 @@ async fn a_copy_that_fails_its_check_leaves_the_old_one_alone() {
         [
             "containers",
             "start on 8080 with PASSWORD",
-            "last words",
+            "tail logs",
             "remove attempt 2 of #1",
             &failed("not healthy within 60 s: status 503"),
         ]
@@ -210,9 +210,9 @@ async fn a_stopped_application_is_routed_once_it_counts_as_running() {
     .await;
 
     let journal = world.journal();
-    let told = journal.iter().position(|entry| entry == RESTARTED).unwrap();
+    let restarted = journal.iter().position(|entry| entry == RESTARTED).unwrap();
     assert_eq!(
-        journal[told + 1..],
+        journal[restarted + 1..],
         ["switch to 10.0.0.9:8080", "drain", "stop attempt 1 of #1", "printed", "remove attempt 1 of #1"]
     );
     let is_stopped = world.state().application.as_ref().map(|application| application.is_stopped);
@@ -225,23 +225,6 @@ async fn a_version_without_a_container_gets_its_first_attempt() {
 
     assert_eq!(world.state().started[0].owner.attempt, 1);
     assert_eq!(world.journal().last().map(String::as_str), Some(RESTARTED), "nothing is retired");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_host_that_runs_one_container_restarts_it_in_place() {
-    let world = restarted(|state| state.runs_alone = true).await;
-
-    assert_eq!(
-        world.journal(),
-        ["restart", "commit: prove, replace by new running", "switch to 10.0.0.9:8080", RESTARTED]
-    );
-
-    let world = restarted(|state| {
-        state.runs_alone = true;
-        state.refuse("restart", "the container is gone");
-    })
-    .await;
-    assert_eq!(world.journal(), ["restart", &failed("the container is gone")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,8 +37,8 @@ async fn carried_out(states: [ExecutionState; 3], arrange: impl FnOnce(&mut Stat
 
 /// Returns the journal without the audit entries.
 fn story(world: &World) -> Vec<String> {
-    let told = |entry: String| entry.split(", entry (").next().unwrap_or_default().to_owned();
-    world.journal().into_iter().filter(|entry| entry != "heartbeat").map(told).collect()
+    let reported = |entry: String| entry.split(", entry (").next().unwrap_or_default().to_owned();
+    world.journal().into_iter().filter(|entry| entry != "heartbeat").map(reported).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,6 +78,16 @@ async fn runs_and_records_every_step_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_avoids_the_addresses_that_routes_use() {
+    let world = carried_out([Pending; 3], |state| state.live = vec![crate::reconciler::live()]).await;
+
+    let container = crate::reconciler::live().deployment.container;
+    let address = container.and_then(|container| container.address);
+    assert!(address.is_some());
+    assert_eq!(world.state().reserved, address.into_iter().collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
 async fn failed_step_reverts_earlier_steps_in_reverse_order() {
     let world = carried_out([Pending; 3], |state| state.exit_codes.extend([(3, 7)])).await;
 
@@ -113,7 +123,7 @@ async fn a_step_that_takes_too_long_is_ended_and_taken_back_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_taken_back_is_told_and_holds_up_nothing() {
+async fn what_cannot_be_undone_is_reported_and_holds_up_nothing() {
     let world = carried_out([Pending; 3], |state| {
         state.exit_codes.insert(3, 1);
         state.refuse("revert", "it is gone");

@@ -55,8 +55,8 @@ impl Composer for World {
     }
 
     async fn start_companions(&self, _: &CompositionPlan, output: Arc<dyn Output>) -> Result<(), StepError> {
-        self.give_output("start companions", &output).await;
-        self.call("start companions", "").await
+        self.give_output("start sidecars", &output).await;
+        self.call("start sidecars", "").await
     }
 
     async fn start(&self, plan: &CompositionPlan, output: Arc<dyn Output>) -> Result<Container, StepError> {

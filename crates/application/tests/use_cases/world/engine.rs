@@ -43,9 +43,9 @@ pub(super) const CALLS: [&str; 22] = [
     "containers",
     "clear",
     "printed",
-    "last words",
+    "tail logs",
     "compose",
-    "start companions",
+    "start sidecars",
     "start services",
     "run beside",
     "forget compositions",
@@ -85,7 +85,14 @@ pub(crate) fn a_container_of(
     let id = recorded.unwrap_or_else(|| a_container(&deployment.id.to_string()).id);
     DiscoveredResource {
         owner,
-        what: DiscoveredObject::Container { id, condition, created_at, service: None, stays_up: true },
+        what: DiscoveredObject::Container {
+            id,
+            condition,
+            created_at,
+            port: None,
+            service: None,
+            stays_up: true,
+        },
     }
 }
 
@@ -166,9 +173,10 @@ impl BuildPlanner for World {
     async fn complete(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<BuildPlan, StepError> {
         self.give_output("plan", &output).await;
         self.call("plan", &plan.base_path).await?;
-        let told = plan.variables.iter().chain([("CI", "true")]);
-        let told: BTreeMap<_, _> = told.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let variables = told.try_into().unwrap_or_default();
+        let variables = plan.variables.iter().chain([("CI", "true")]);
+        let variables: BTreeMap<_, _> =
+            variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let variables = variables.try_into().unwrap_or_default();
         Ok(BuildPlan { dockerfile: parsed(".nixpacks/Dockerfile"), variables, ..plan.clone() })
     }
 }
@@ -244,10 +252,6 @@ impl Deployer for World {
         Ok(Container { id: container.clone(), name: "web".to_owned(), address, port: None })
     }
 
-    fn can_run_beside(&self) -> bool {
-        !self.state().runs_alone
-    }
-
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
         self.call("restart", "").await?;
         Ok(Container { id: container.clone(), ..a_started_container() })
@@ -308,7 +312,7 @@ impl EngineInventory for World {
     }
 
     async fn tail_logs(&self, _: &ContainerId, _: usize) -> Result<Vec<PrintedLine>, StepError> {
-        self.call("last words", "").await?;
+        self.call("tail logs", "").await?;
         Ok(self.state().tail_logs.clone())
     }
 
@@ -337,9 +341,14 @@ impl SiteStore for World {
         Ok(PathBuf::from("/sites").join(self.name_of(owner.deployment)))
     }
 
-    async fn release(&self, _: ApplicationId, deployment: DeploymentId) -> Option<PathBuf> {
+    async fn release(
+        &self,
+        _: ApplicationId,
+        deployment: DeploymentId,
+    ) -> Result<Option<PathBuf>, StepError> {
+        self.call_quietly("release").await?;
         let is_there = self.state().published.contains(&deployment);
-        is_there.then(|| PathBuf::from("/sites").join(self.name_of(deployment)))
+        Ok(is_there.then(|| PathBuf::from("/sites").join(self.name_of(deployment))))
     }
 
     async fn releases(&self) -> Result<Vec<(ApplicationId, DeploymentId)>, StepError> {

@@ -67,7 +67,7 @@ impl ExtensionRunner for World {
 
     async fn perform(
         &self,
-        _: &Run,
+        run: &Run,
         order: i32,
         action: &Action,
         output: Arc<dyn Output>,
@@ -75,8 +75,9 @@ impl ExtensionRunner for World {
         let call = ["perform 1", "perform 2", "perform 3", "perform 4"][order.unsigned_abs() as usize - 1];
         self.give_output(call, &output).await;
         self.call(call, name(action)).await?;
-        let code = self.state().exit_codes.remove(&order);
-        Ok(code.unwrap_or_default())
+        let mut state = self.state();
+        state.reserved.clone_from(&run.reserved);
+        Ok(state.exit_codes.remove(&order).unwrap_or_default())
     }
 
     async fn revert(

@@ -1,6 +1,6 @@
 //! The records of the world.
 
-use std::{collections::HashSet, net::IpAddr};
+use std::{collections::HashSet, net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -29,7 +29,7 @@ use crate::ports::unavailable;
 #[async_trait]
 impl UnitOfWork for World {
     async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        assert!(are_audited(&writes), "the trail is not told of {writes:?}");
+        assert!(are_audited(&writes), "no audit entry for {writes:?}");
         self.pass_time("commit").await;
         let mut state = self.state();
         if let Some(judge) = state.judge.as_mut() {
@@ -132,8 +132,8 @@ impl DeploymentRepository for World {
         unreachable!("no worker asks for everything around a deployment")
     }
 
-    async fn live(&self) -> Result<Vec<LiveVersion>, StoreError> {
-        Ok(self.state().live.clone())
+    async fn live(&self) -> Result<Arc<[LiveVersion]>, StoreError> {
+        Ok(self.state().live.as_slice().into())
     }
 
     async fn unretired(&self) -> Result<Vec<Deployment>, StoreError> {

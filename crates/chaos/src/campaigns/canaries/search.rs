@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     net::Net,
-    setup::{BUILD_VARIABLE, House, PLANTED},
+    setup::{BUILD_VARIABLE, Installation, PLANTED},
 };
 use crate::document::{Operation, operations};
 
@@ -21,7 +21,7 @@ const VARIABLES: [&str; 2] = ["build_variables", "environment_variables"];
 const OF_AN_ADMINISTRATOR: [&str; 4] = ["build_variables", "environment_variables", "webhook_url", "secret"];
 
 /// The results of a search.
-pub(crate) struct Sweep<'a> {
+pub(crate) struct Search<'a> {
     net: &'a Net,
     places: BTreeMap<&'static str, Place>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Place {
     pub(crate) planted: usize,
 }
 
-impl<'a> Sweep<'a> {
+impl<'a> Search<'a> {
     pub(crate) fn with(net: &'a Net) -> Self {
         Self { net, places: BTreeMap::new() }
     }
@@ -78,16 +78,16 @@ impl<'a> Sweep<'a> {
     }
 
     /// Searches the responses of every read-only operation, for every user.
-    pub(crate) fn answers(&mut self, house: &House) {
-        let document = house.stage.admin.get("/api/v1/openapi.json").json();
+    pub(crate) fn answers(&mut self, installation: &Installation) {
+        let document = installation.stage.admin.get("/api/v1/openapi.json").json();
         let callers: [(&'static str, &Client, &[&str]); 3] = [
-            ("answers to a viewer", &house.viewer, &[]),
-            ("answers to a member", &house.member, &VARIABLES),
-            ("answers to an administrator", &house.stage.admin, &OF_AN_ADMINISTRATOR),
+            ("answers to a viewer", &installation.viewer, &[]),
+            ("answers to a member", &installation.member, &VARIABLES),
+            ("answers to an administrator", &installation.stage.admin, &OF_AN_ADMINISTRATOR),
         ];
         for operation in operations(&document).iter().filter(|operation| operation.method == "GET") {
             for (place, client, visible) in &callers {
-                let answer = client.get(&largest(operation, house));
+                let answer = client.get(&largest(operation, installation));
                 assert!(answer.status < 500, "{}: {}", operation.name(), answer.status);
                 let shown = match serde_json::from_str::<Value>(&answer.text) {
                     Ok(mut body) => {
@@ -96,44 +96,44 @@ impl<'a> Sweep<'a> {
                     }
                     Err(_) => answer.text,
                 };
-                let place = if operation.path.ends_with("/audit/logs") { "audit trail" } else { *place };
+                let place = if operation.path.ends_with("/audit/logs") { "audit log" } else { *place };
                 self.look(place, &operation.name(), shown.as_bytes());
             }
         }
     }
 
     /// Searches the received notifications. Their destination is not part of them.
-    pub(crate) fn messages(&mut self, house: &House) {
-        for message in house.postbox.messages() {
+    pub(crate) fn messages(&mut self, installation: &Installation) {
+        for message in installation.receiver.messages() {
             let request = &message.request;
             let text = format!("{:?}\n{}", request.headers, request.body);
             self.look("messages by HTTP", &format!("message {}", message.number), text.as_bytes());
         }
-        for mail in house.mail.taken() {
+        for mail in installation.mail.taken() {
             let text = format!("{:?}\n{}\n{:?}", mail.headers, mail.text, mail.parameters);
             self.look("mails", mail.header("subject").unwrap_or_default(), text.as_bytes());
         }
     }
 
     /// Searches the engine's data of images, and of containers except their environment.
-    pub(crate) fn engine(&mut self, house: &House) {
-        let traces = house.stage.engine();
+    pub(crate) fn engine(&mut self, installation: &Installation) {
+        let traces = installation.stage.engine();
         for image in traces.images() {
-            let told = docker(&["image", "inspect", &image]) + &docker(&["history", "--no-trunc", &image]);
-            self.look_past("images", &image, told.as_bytes(), BUILD_VARIABLE);
+            let output = docker(&["image", "inspect", &image]) + &docker(&["history", "--no-trunc", &image]);
+            self.look_past("images", &image, output.as_bytes(), BUILD_VARIABLE);
         }
         const SHOWN: &str = "{{json .Name}} {{json .Path}} {{json .Args}} {{json .Config.Cmd}} {{json .Config.Labels}} \
                              {{json .Mounts}} {{json .HostConfig}}";
         for container in traces.containers() {
-            let told = docker(&["container", "inspect", "--format", SHOWN, &container]);
-            self.look("containers, apart from their environment", &container, told.as_bytes());
+            let output = docker(&["container", "inspect", "--format", SHOWN, &container]);
+            self.look("containers, apart from their environment", &container, output.as_bytes());
         }
     }
 }
 
 /// Returns the path of an operation, with the largest page size.
-fn largest(operation: &Operation, house: &House) -> String {
-    let path = operation.filled(&house.ids);
+fn largest(operation: &Operation, installation: &Installation) -> String {
+    let path = operation.filled(&installation.ids);
     let joint = if path.contains('?') { '&' } else { '?' };
     let has_pages = operation.parameters("query", false).iter().any(|name| name == "page_size");
     if has_pages { format!("{path}{joint}page_size=1000") } else { path }

@@ -41,13 +41,13 @@ const NOTIFICATION: &str = "/api/v1/notification";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Fields are dropped in their order: the server stops before the services it uses.
-pub(crate) struct House {
+pub(crate) struct Installation {
     pub(crate) stage: Stage,
     pub(crate) viewer: Client,
     pub(crate) member: Client,
     pub(crate) ids: Ids,
     pub(crate) canaries: Vec<Canary>,
-    pub(crate) postbox: TestReceiver,
+    pub(crate) receiver: TestReceiver,
     pub(crate) mail: MailServer,
     web: Web,
     _hosted: TempDir,
@@ -73,15 +73,15 @@ impl Cage {
     }
 }
 
-impl House {
+impl Installation {
     /// Starts a server, and uses every secret.
-    pub(crate) fn inhabited(options: &Options, postgres: Option<String>) -> Self {
+    pub(crate) fn populated(options: &Options, postgres: Option<String>) -> Self {
         let mut cage = Cage { chance: Chance::fresh(), canaries: Vec::new() };
         let (planted, token) = (cage.fresh(PLANTED), cage.fresh("token in a repository's address"));
         let hosted = tempfile::tempdir().unwrap();
         make_repositories(hosted.path(), &planted);
         let web = Web::serve(hosted.path(), Manner::Locked(format!("ada:{token}")));
-        let postbox = TestReceiver::taking();
+        let receiver = TestReceiver::taking();
         let password = cage.fresh("password of a mail server");
         let login = Some(("launchway".to_owned(), password));
         let mail = MailServer::start(&MailServerOptions { login, ..MailServerOptions::new(Safety::None) });
@@ -91,7 +91,7 @@ impl House {
             ("LAUNCHWAY_LOG", "trace".to_owned()),
             ("LAUNCHWAY_BUILDER", "legacy".to_owned()),
             ("LAUNCHWAY_GIT_ALLOW", at(web.port)),
-            ("LAUNCHWAY_OUTBOUND_ALLOW", [postbox.port, mail.port, silent].map(at).join(",")),
+            ("LAUNCHWAY_OUTBOUND_ALLOW", [receiver.port, mail.port, silent].map(at).join(",")),
             ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms".to_owned()),
         ];
         let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
@@ -99,7 +99,7 @@ impl House {
         stage.watch_engine();
         stage.admin.patch("/api/v1/user/name", &json!({ "name": planted })).success();
         let (viewer, member) = people(&stage, &mut cage);
-        let mut house = Self {
+        let mut installation = Self {
             viewer,
             member,
             ids: Ids {
@@ -108,19 +108,19 @@ impl House {
                 ..Ids::default()
             },
             canaries: Vec::new(),
-            postbox,
+            receiver,
             mail,
             web,
             _hosted: hosted,
             stage,
         };
-        house.set_up_channels(&mut cage, silent);
-        house.run_extensions(&mut cage);
-        house.deploy(&mut cage, &token, options.is_long);
-        house.wait_for_messages();
-        house.plant(&planted);
-        house.canaries = cage.canaries;
-        house
+        installation.set_up_channels(&mut cage, silent);
+        installation.run_extensions(&mut cage);
+        installation.deploy(&mut cage, &token, options.is_long);
+        installation.wait_for_messages();
+        installation.plant(&planted);
+        installation.canaries = cage.canaries;
+        installation
     }
 
     /// Configures every notification channel, one of which is unreachable.
@@ -130,8 +130,8 @@ impl House {
             |path: &str, body: Value| admin.post(&format!("{NOTIFICATION}/{path}"), &body).success();
         let mut hook = |port: u16, what| format!("http://127.0.0.1:{port}/hook/{}", cage.fresh(what));
         for (kind, url) in [
-            ("generic", hook(self.postbox.port, "address of a receiver")),
-            ("slack", hook(self.postbox.port, "address of a Slack channel")),
+            ("generic", hook(self.receiver.port, "address of a receiver")),
+            ("slack", hook(self.receiver.port, "address of a Slack channel")),
             ("discord", hook(silent, "address of a receiver that does not answer")),
         ] {
             channel("webhook", json!({"type": kind, "webhook_url": url}));
@@ -264,7 +264,7 @@ impl House {
         });
         let dead = over.iter().find(|one| one["status"] == "dead").expect("one channel leads nowhere");
         self.ids.delivery = text(&dead["id"]);
-        assert!(!self.postbox.messages().is_empty() && !self.mail.taken().is_empty());
+        assert!(!self.receiver.messages().is_empty() && !self.mail.taken().is_empty());
     }
 
     /// Puts the planted canary where nothing else puts it: into the log, and on a command line.

@@ -29,32 +29,32 @@ pub(crate) struct Installation {
     pub(crate) stage: Stage,
     /// The existing resources, for the hooks.
     pub(crate) real: Value,
-    _postbox: TestReceiver,
+    _receiver: TestReceiver,
 }
 
 impl Installation {
-    pub(crate) fn furnished(options: &Options, postgres: Option<String>) -> Self {
+    pub(crate) fn populated(options: &Options, postgres: Option<String>) -> Self {
         // The first deliveries fail, so that there are some to replay.
-        let postbox =
+        let receiver =
             TestReceiver::answering(|number, _| Reply::Status(if number < 4 * DOOMED { 500 } else { 204 }));
         let settings = [
-            ("LAUNCHWAY_OUTBOUND_ALLOW", format!("127.0.0.1/32:{}", postbox.port)),
+            ("LAUNCHWAY_OUTBOUND_ALLOW", format!("127.0.0.1/32:{}", receiver.port)),
             ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms".to_owned()),
             ("LAUNCHWAY_NOTIFICATION_TIMEOUT", "2s".to_owned()),
         ];
         let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
         let plan = Plan { postgres, settings, sites: 3, ..Plan::default() };
         let stage = Stage::set(options, &plan);
-        let real = furnish(&stage, &postbox);
-        Self { stage, real, _postbox: postbox }
+        let real = populate(&stage, &receiver);
+        Self { stage, real, _receiver: receiver }
     }
 }
 
-fn furnish(stage: &Stage, postbox: &TestReceiver) -> Value {
+fn populate(stage: &Stage, receiver: &TestReceiver) -> Value {
     let admin = &stage.admin;
     let made = |path: &str, body: Value, name: &str| text(&admin.post(path, &body).success()[name]);
     let many = |make: &dyn Fn(usize) -> String| (0..DOOMED).map(make).collect::<Vec<_>>();
-    let channel = json!({"type": "generic", "webhook_url": postbox.url()});
+    let channel = json!({"type": "generic", "webhook_url": receiver.url()});
     admin.post("/api/v1/notification/webhook", &channel).success();
     let members = many(&|number| {
         made(MEMBERS, json!({"email": format!("doomed-{number}@example.com"), "role": "viewer"}), "user_id")
@@ -78,7 +78,7 @@ fn furnish(stage: &Stage, postbox: &TestReceiver) -> Value {
     let lines = admin.get(&format!("{DEPLOY}/logs/{application}")).success();
     json!({
         "session": stage.session(), "email": EMAIL, "password": PASSWORD, "domain": "shop.example.com",
-        "repository": stage.site("")["repository"], "receiver": postbox.url(),
+        "repository": stage.site("")["repository"], "receiver": receiver.url(),
         "applications": stage.applications, "doomed_applications": doomed[1..], "applications_gone": [doomed[0]],
         "deployments": [deployments["deployments"][0]["id"], ended], "ended": [ended],
         "lines": lines["logs"].as_array().unwrap().iter().map(|line| text(&line["id"])).collect::<Vec<_>>(),

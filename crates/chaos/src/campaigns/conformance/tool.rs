@@ -90,13 +90,13 @@ impl Tool {
             .env("LAUNCHWAY_ANSWERS", &answers)
             .stdin(Stdio::null());
         let output = command.output().expect("schemathesis can be started");
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let reported = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
-            eprintln!("{told}\n{}", String::from_utf8_lossy(&output.stderr));
+            eprintln!("{reported}\n{}", String::from_utf8_lossy(&output.stderr));
         }
         let read = |file: &Path| -> Value {
             let text = fs::read_to_string(file)
-                .unwrap_or_else(|error| panic!("{}: {error}\n{told}", file.display()));
+                .unwrap_or_else(|error| panic!("{}: {error}\n{reported}", file.display()));
             serde_json::from_str(&text).unwrap()
         };
         Report::of(&read(&report), &read(&answers))

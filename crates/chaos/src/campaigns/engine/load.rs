@@ -58,6 +58,18 @@ struct Shared {
 }
 
 impl Tally {
+    /// Adds the counts of other clients.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.right += other.right;
+        self.foreign += other.foreign;
+        self.unanswered += other.unanswered;
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.slowest = self.slowest.max(other.slowest);
+        self.examples.extend(other.examples);
+    }
+
     /// The number of requests.
     pub(crate) fn requests(&self) -> usize {
         self.right + self.foreign + self.unanswered + self.statuses.values().sum::<usize>()
@@ -110,7 +122,23 @@ impl Load {
 
     /// The same, for the applications at these positions.
     pub(crate) fn of(tenants: &Tenants, positions: &[usize], path: &str, pause: Duration) -> Self {
-        let (front, path) = (tenants.front, path.to_owned());
+        Self::sent_to(tenants.front, tenants, positions, path, pause)
+    }
+
+    /// The same for all applications, through another front proxy.
+    pub(crate) fn at(front: SocketAddr, tenants: &Tenants, path: &str, pause: Duration) -> Self {
+        let all: Vec<_> = (0..tenants.applications.len()).collect();
+        Self::sent_to(front, tenants, &all, path, pause)
+    }
+
+    fn sent_to(
+        front: SocketAddr,
+        tenants: &Tenants,
+        positions: &[usize],
+        path: &str,
+        pause: Duration,
+    ) -> Self {
+        let path = path.to_owned();
         let shared =
             Arc::new(Shared { front, path, is_over: AtomicBool::default(), tally: Mutex::default() });
         let hosts = tenants.hosts();

@@ -50,12 +50,12 @@ struct Line {
 }
 
 /// Starts a run, and follows it until it has finished.
-pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
+pub(crate) fn run(arguments: Run, session: &Session<'_>) -> Outcome {
     let screen = session.screen;
-    let mut values = variables::given(&wish.set, wish.file.as_deref())?;
-    let extension: Extension = records::read(read(&wish.extension, session)?)?;
+    let mut values = variables::given(&arguments.set, arguments.file.as_deref())?;
+    let extension: Extension = records::read(read(&arguments.extension, session)?)?;
     variables::complete(&extension, &mut values, screen)?;
-    let path = format!("/extensions/{}/run", names::id(&wish.extension)?);
+    let path = format!("/extensions/{}/run", names::id(&arguments.extension)?);
     let begun = loop {
         let (key, body) = (fresh_key()?, json!({"variables": values}));
         // Idempotent: however often the request is sent, it runs once.
@@ -68,7 +68,7 @@ pub(crate) fn run(wish: Run, session: &Session<'_>) -> Outcome {
         }
     };
     let id = begun["id"].as_str().unwrap_or_default().to_owned();
-    if wish.detach {
+    if arguments.detach {
         screen.remark(&format!("hint: `launchway extensions follow {id}` shows the progress"));
         return screen.show(begun, |execution: Execution| format!("{}\n", execution.id));
     }

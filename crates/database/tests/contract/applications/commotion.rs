@@ -92,14 +92,14 @@ struct Deadlocks {
 /// Returns the number of deadlocks that PostgreSQL resolved. Their transactions are retried, so the outcome
 /// does not show them.
 async fn deadlocks(db: &Database) -> i64 {
-    let told = db.read(|connection| match connection {
+    let reported = db.read(|connection| match connection {
         AnyConnection::Sqlite(_) => Ok(0),
         AnyConnection::Postgres(postgres) => {
             let query = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
             Ok(sql_query(query).get_result::<Deadlocks>(postgres)?.deadlocks)
         }
     });
-    told.await.unwrap()
+    reported.await.unwrap()
 }
 
 async fn who_want_each_others_domains_do_not_wait_crosswise(fresh: &Fresh) {

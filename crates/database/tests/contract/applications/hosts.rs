@@ -15,7 +15,7 @@ use super::{
 use crate::builders::{Resident, execute};
 
 contract!(
-    names_are_told_of_every_application_that_is_there,
+    names_are_returned_of_every_existing_application,
     names_follow_what_changes,
     a_name_leads_somewhere_while_an_application_has_it,
     an_automatic_host_that_is_taken_gets_the_first_free_number,
@@ -47,7 +47,7 @@ pub(super) fn names_of(applications: &[Application]) -> Vec<(ApplicationId, Vec<
     named
 }
 
-async fn names_are_told_of_every_application_that_is_there(db: Database) {
+async fn names_are_returned_of_every_existing_application(db: Database) {
     assert_eq!(named(&db).await, []);
     let (ada, bob) = (Resident::of(&db, "ada").await, Resident::of(&db, "bob").await);
     let full = an_application_of(&ada).at_domain("a.example.com").also_at("c.example.com");

@@ -19,7 +19,7 @@ use crate::builders::{Resident, at, id};
 
 contract!(
     applications_come_newest_first_and_ties_by_id,
-    pages_divide_the_applications_and_tell_how_many_there_are,
+    pages_divide_the_applications_and_count_them,
     a_page_shows_whose_the_applications_are,
     a_page_shows_no_applications_of_others,
     a_filter_picks_the_environment_and_the_state,
@@ -56,7 +56,7 @@ async fn applications_come_newest_first_and_ties_by_id(db: Database) {
     assert_eq!(names(&db, ada.scope()).await, ["new", "tied2", "tied1", "old"]);
 }
 
-async fn pages_divide_the_applications_and_tell_how_many_there_are(db: Database) {
+async fn pages_divide_the_applications_and_count_them(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     for number in 1..=7 {
         let application = an_application_of(&ada).named(&format!("web{number}")).created_at(at(number));

@@ -16,9 +16,9 @@ contract!(
     open_deployments_do_not_change_a_running_application,
     a_stopped_application_shows_its_open_deployment_meanwhile,
     what_goes_live_starts_a_stopped_application,
-    the_newest_open_deployment_tells_how_an_application_is,
+    the_newest_open_deployment_decides_the_status,
     an_older_deployment_that_ends_does_not_hide_an_open_one,
-    when_the_newest_ends_the_one_that_is_still_on_its_way_tells,
+    when_the_newest_ends_the_one_that_still_runs_decides,
 );
 
 const QUEUED: A = A::UnderWay(Progress::Queued);
@@ -116,7 +116,7 @@ async fn what_goes_live_starts_a_stopped_application(db: Database) {
     assert_eq!(running.live, Some(second.id));
 }
 
-async fn the_newest_open_deployment_tells_how_an_application_is(db: Database) {
+async fn the_newest_open_deployment_decides_the_status(db: Database) {
     let application = web(&db).await;
     let old = deploy(&db, &application, 1).await;
     advance(&db, old.id, S::Cloning, 2).await.unwrap();
@@ -140,7 +140,7 @@ async fn an_older_deployment_that_ends_does_not_hide_an_open_one(db: Database) {
     }
 }
 
-async fn when_the_newest_ends_the_one_that_is_still_on_its_way_tells(db: Database) {
+async fn when_the_newest_ends_the_one_that_still_runs_decides(db: Database) {
     let application = web(&db).await;
     let old = deploy(&db, &application, 1).await;
     advance(&db, old.id, S::Cloning, 2).await.unwrap();

@@ -27,7 +27,7 @@ contract!(
     a_deployment_whose_job_was_cancelled_is_cancelled,
     a_deployment_whose_job_failed_fails_and_says_why,
     a_deployment_that_its_job_left_behind_fails,
-    what_is_over_does_not_follow,
+    what_has_finished_does_not_follow,
     a_version_that_is_live_only_goes_forward,
     deployments_of_one_application_follow_alone,
     a_running_application_is_not_changed_by_what_follows,
@@ -92,8 +92,8 @@ async fn assert_went(db: &Database, before: &Deployment, to: S, line: Option<(Le
     expected.status.updated_at = at(9);
     assert_eq!(after, expected);
     let lines = lines_of(db, before).await;
-    let told: Vec<_> = lines.iter().map(|line| (line.level, line.text.as_str(), line.at)).collect();
-    assert_eq!(told, line.map(|(level, text)| (level, text, at(9))).into_iter().collect::<Vec<_>>());
+    let reported: Vec<_> = lines.iter().map(|line| (line.level, line.text.as_str(), line.at)).collect();
+    assert_eq!(reported, line.map(|(level, text)| (level, text, at(9))).into_iter().collect::<Vec<_>>());
 }
 
 async fn what_is_where_its_job_is_stays(db: Database) {
@@ -124,8 +124,8 @@ async fn a_superseded_deployment_is_cancelled_and_names_its_successor(db: Databa
     let waiting = queued(&db, &application, 1).await;
     let newer = queued(&db, &application, 2).await;
     follow(&db, Some(application.id)).await;
-    let told = format!("Cancelled: replaced by deployment {}", newer.id);
-    assert_went(&db, &waiting, S::Cancelled, Some((Level::Info, &told))).await;
+    let expected = format!("Cancelled: replaced by deployment {}", newer.id);
+    assert_went(&db, &waiting, S::Cancelled, Some((Level::Info, &expected))).await;
     assert_eq!(now(&db, &newer).await, newer);
     assert_eq!(again(&db, &application).await.status.state, A::UnderWay(Progress::Queued));
 }
@@ -145,8 +145,8 @@ async fn a_deployment_whose_job_failed_fails_and_says_why(db: Database) {
     let (deployment, claimed) = building(&db, &application, 1).await;
     settle(&db, &claimed, Outcome::Failed { reason: "no such \u{1b}[1mbranch\u{7}".to_owned() }).await;
     follow(&db, None).await;
-    let told = (Level::Error, "Failed: no such branch\\u{7}");
-    assert_went(&db, &deployment, S::Failed, Some(told)).await;
+    let expected = (Level::Error, "Failed: no such branch\\u{7}");
+    assert_went(&db, &deployment, S::Failed, Some(expected)).await;
     assert_eq!(again(&db, &application).await.status.state, A::Failed);
     follow(&db, None).await;
     assert_eq!(lines_of(&db, &deployment).await.len(), 1);
@@ -157,11 +157,11 @@ async fn a_deployment_that_its_job_left_behind_fails(db: Database) {
     let (deployment, claimed) = building(&db, &application, 1).await;
     settle(&db, &claimed, Outcome::Succeeded).await;
     follow(&db, None).await;
-    let told = (Level::Error, "Failed: its job ended without an outcome");
-    assert_went(&db, &deployment, S::Failed, Some(told)).await;
+    let expected = (Level::Error, "Failed: its job ended without an outcome");
+    assert_went(&db, &deployment, S::Failed, Some(expected)).await;
 }
 
-async fn what_is_over_does_not_follow(db: Database) {
+async fn what_has_finished_does_not_follow(db: Database) {
     let application = web(&db).await;
     let deployment = queued(&db, &application, 1).await;
     let claimed = claim(&db).await;

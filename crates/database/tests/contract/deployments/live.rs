@@ -22,7 +22,7 @@ contract!(
     a_deleted_application_has_no_live_version,
     what_stands_is_live_open_or_worth_keeping,
     nothing_of_a_deleted_application_is_live_or_worth_keeping,
-    many_are_told_at_once_and_the_unknown_are_left_out,
+    many_are_returned_at_once_and_the_unknown_left_out,
     the_newest_versions_are_kept_and_what_they_went_back_to,
 );
 
@@ -43,13 +43,15 @@ async fn live_versions_are_those_of_the_whole_installation(db: Database) {
         expected.push(LiveVersion { application, deployment: now(&db, &deployment).await });
     }
     expected.sort_by_key(|version| version.application.id);
-    assert_eq!(db.live().await.unwrap(), expected);
+    assert_eq!(*db.live().await.unwrap(), expected);
+    assert_eq!(*db.live().await.unwrap(), expected, "again");
 }
 
 async fn a_stopped_application_still_has_its_live_version(db: Database) {
     let application = web(&db).await;
     let deployment = deploy(&db, &application, 1).await;
     bring_to_life(&db, deployment.id, 2).await;
+    assert!(!db.live().await.unwrap()[0].application.is_stopped);
     set_stopped(&db, &application, true, 3).await.unwrap();
     let live = db.live().await.unwrap();
     assert_eq!(live.len(), 1);
@@ -62,7 +64,7 @@ async fn a_deleted_application_has_no_live_version(db: Database) {
     let deployment = deploy(&db, &application, 1).await;
     bring_to_life(&db, deployment.id, 2).await;
     delete(&db, &application, 3).await.unwrap();
-    assert_eq!(db.live().await.unwrap(), []);
+    assert_eq!(*db.live().await.unwrap(), []);
 }
 
 async fn what_stands_is_live_open_or_worth_keeping(db: Database) {
@@ -97,21 +99,21 @@ async fn nothing_of_a_deleted_application_is_live_or_worth_keeping(db: Database)
     }
 }
 
-async fn many_are_told_at_once_and_the_unknown_are_left_out(db: Database) {
+async fn many_are_returned_at_once_and_the_unknown_left_out(db: Database) {
     let application = web(&db).await;
     let deployment = deploy(&db, &application, 1).await;
     assert_eq!(retention_status(&db, &[]).await, []);
     let mut ids: Vec<DeploymentId> = (0..2500).map(|_| id()).collect();
     ids.push(deployment.id);
-    let told = retention_status(&db, &ids).await;
-    assert_eq!(told.iter().map(|one| one.deployment).collect::<Vec<_>>(), [deployment.id]);
+    let statuses = retention_status(&db, &ids).await;
+    assert_eq!(statuses.iter().map(|one| one.deployment).collect::<Vec<_>>(), [deployment.id]);
 }
 
 /// Returns the indexes of those that are kept with this number of versions.
 async fn kept(db: &Database, deployments: &[Deployment], versions: u16) -> Vec<usize> {
     let ids: Vec<DeploymentId> = deployments.iter().map(|deployment| deployment.id).collect();
-    let told = db.retention_status(&ids, KeptVersions(versions)).await.unwrap();
-    let is_kept = |id: DeploymentId| told.iter().any(|one| one.deployment == id && one.is_worth_keeping);
+    let statuses = db.retention_status(&ids, KeptVersions(versions)).await.unwrap();
+    let is_kept = |id: DeploymentId| statuses.iter().any(|one| one.deployment == id && one.is_worth_keeping);
     (0..ids.len()).filter(|place| is_kept(ids[*place])).collect()
 }
 

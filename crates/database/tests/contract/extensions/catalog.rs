@@ -17,7 +17,7 @@ contract!(
     an_entry_is_read_as_it_was_published_by_everyone,
     an_entry_with_the_same_content_stays_as_it_is,
     a_changed_entry_keeps_its_id_and_creation_time,
-    the_catalog_tells_keys_states_and_hashes_of_its_entries,
+    the_catalog_lists_keys_states_and_hashes_of_its_entries,
     entries_that_are_not_kept_are_withdrawn_and_forks_stay,
     an_entry_that_was_withdrawn_comes_back_as_the_same,
     an_entry_that_comes_back_brings_what_changed_meanwhile,
@@ -75,7 +75,7 @@ async fn a_changed_entry_keeps_its_id_and_creation_time(db: Database) {
     assert_eq!(by_key(&db, ada.scope(), "hello-note").await, Some(expected));
 }
 
-async fn the_catalog_tells_keys_states_and_hashes_of_its_entries(db: Database) {
+async fn the_catalog_lists_keys_states_and_hashes_of_its_entries(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     assert_eq!(ExtensionRepository::catalog(&db).await.unwrap(), []);
     let mut broken = an_extension().keyed("broken").defined_by("?").build();

@@ -16,9 +16,10 @@ contract!(
     a_run_whose_job_waits_again_stays,
     a_run_whose_job_was_cancelled_is_cancelled,
     a_run_whose_job_failed_fails_and_says_why,
+    a_run_whose_server_was_lost_fails_and_says_why,
     a_run_that_its_job_left_behind_fails,
     a_run_whose_job_was_superseded_fails,
-    what_is_over_does_not_follow,
+    what_has_finished_does_not_follow,
     more_than_a_thousand_runs_follow_one_call_after_the_other,
     who_follow_at_once_do_not_wait_crosswise,
 );
@@ -133,6 +134,14 @@ async fn a_run_whose_job_failed_fails_and_says_why(db: Database) {
     assert_ended(&db, run, S::Failed, "no disk\\u{7}").await;
 }
 
+async fn a_run_whose_server_was_lost_fails_and_says_why(db: Database) {
+    let (run, claimed) = running(&db).await;
+    let rescued = db.rescue(id(), id(), at(160)).await.unwrap();
+    assert_eq!(rescued[0].job.id, claimed.job.id);
+    follow(&db).await;
+    assert_ended(&db, run, S::Failed, jobs::JobState::SERVER_LOST).await;
+}
+
 async fn a_run_that_its_job_left_behind_fails(db: Database) {
     let (run, claimed) = running(&db).await;
     settle(&db, &claimed, Outcome::Succeeded).await;
@@ -153,7 +162,7 @@ async fn a_run_whose_job_was_superseded_fails(db: Database) {
     assert_eq!((after.state, after.error_message.as_str()), (S::Failed, "its job ended without an outcome"));
 }
 
-async fn what_is_over_does_not_follow(db: Database) {
+async fn what_has_finished_does_not_follow(db: Database) {
     let (run, claimed) = running(&db).await;
     finish(&db, run.0.id, S::Completed).await.unwrap();
     settle(&db, &claimed, Outcome::Failed { reason: "late".to_owned() }).await;

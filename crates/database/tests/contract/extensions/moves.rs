@@ -11,7 +11,7 @@ use crate::builders::{Resident, at, id, is_stale};
 contract!(
     a_run_begins_on_a_machine,
     a_step_begins_and_ends,
-    a_run_ends_as_it_is_told,
+    a_run_ends_with_the_given_outcome,
     pending_steps_are_cancelled_and_the_running_one_ends,
     steps_that_are_over_stay_as_they_are,
     no_run_makes_a_move_that_the_domain_does_not_know,
@@ -48,7 +48,7 @@ async fn a_step_begins_and_ends(db: Database) {
     }
 }
 
-async fn a_run_ends_as_it_is_told(db: Database) {
+async fn a_run_ends_with_the_given_outcome(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     for (number, end) in [(1, S::Completed), (2, S::Failed), (3, S::Cancelled)] {
         let (run, _) = a_run_of(&ada, &an_entry(&db).await).numbered(number).with_steps();

@@ -13,7 +13,7 @@ use crate::builders::Resident;
 
 contract!(
     extensions_come_by_name_whatever_its_case_and_ties_by_key,
-    pages_divide_the_extensions_and_tell_how_many_there_are,
+    pages_divide_the_extensions_and_count_them,
     extensions_of_a_page_have_their_own_variables_in_order,
     a_page_shows_the_catalog_and_the_forks_of_the_organization,
     a_filter_picks_the_category_and_the_kind,
@@ -58,7 +58,7 @@ async fn extensions_come_by_name_whatever_its_case_and_ties_by_key(db: Database)
     assert_eq!(keys, ["c-10", "c-2", "b", "a", "e", "d"]);
 }
 
-async fn pages_divide_the_extensions_and_tell_how_many_there_are(db: Database) {
+async fn pages_divide_the_extensions_and_count_them(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     publish_all(&db, (1..=7).map(|number| an_extension().keyed(&format!("e{number}")))).await;
     let mut walked = Vec::new();

@@ -21,7 +21,7 @@ contract!(
     nobody_runs_what_is_gone_or_of_others,
     a_run_comes_with_its_steps_or_not_at_all,
     runs_come_newest_first_and_ties_by_id,
-    pages_divide_the_runs_and_tell_how_many_there_are,
+    pages_divide_the_runs_and_count_them,
     each_run_of_a_page_has_its_own_log,
     a_run_is_seen_with_everything_around_it,
     the_runs_of_a_deleted_fork_stay_readable,
@@ -101,7 +101,7 @@ async fn runs_come_newest_first_and_ties_by_id(db: Database) {
     assert_eq!(found, [ids[1], ids[3], ids[2], ids[0]]);
 }
 
-async fn pages_divide_the_runs_and_tell_how_many_there_are(db: Database) {
+async fn pages_divide_the_runs_and_count_them(db: Database) {
     let (ada, bob) = (Resident::of(&db, "ada").await, Resident::of(&db, "bob").await);
     let (entry, fork) = (an_entry(&db).await, a_fork(&db, &ada, "mine").await);
     for other in [a_run_of(&ada, &fork), a_run_of(&bob, &entry)] {

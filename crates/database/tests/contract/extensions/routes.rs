@@ -50,12 +50,12 @@ pub(crate) async fn add(db: &Database, route: &ExtensionRoute) -> Result<(), Sto
     quietly(db, Write::AddRoute(route.clone())).await
 }
 
-async fn remove(db: &Database, route: &ExtensionRoute) -> Result<(), StoreError> {
+pub(crate) async fn remove(db: &Database, route: &ExtensionRoute) -> Result<(), StoreError> {
     let ExtensionRoute { scope, extension, host, .. } = route.clone();
     quietly(db, Write::RemoveRoute { scope, extension, host }).await
 }
 
-async fn lead_to(db: &Database, id: ExtensionRouteId, last: u8) {
+pub(crate) async fn lead_to(db: &Database, id: ExtensionRouteId, last: u8) {
     quietly(db, Write::MoveRoute { id, address: [10, 0, 0, last].into() }).await.unwrap();
 }
 

@@ -14,9 +14,9 @@ use crate::builders::{at, commit, id, is_stale};
 contract!(
     a_job_that_waits_is_cancelled_at_once,
     the_worker_of_a_running_job_learns_that_it_is_not_wanted,
-    what_is_over_or_unknown_cannot_be_cancelled,
+    what_has_finished_or_is_unknown_cannot_be_cancelled,
     a_cancelled_job_that_is_given_back_does_not_run_again,
-    the_trail_has_to_know_who_cancels,
+    the_audit_log_has_to_name_who_cancels,
 );
 
 async fn cancel(db: &Database, scope: Scope, id: JobId, seconds: i64) -> Result<(), StoreError> {
@@ -37,8 +37,8 @@ async fn the_worker_of_a_running_job_learns_that_it_is_not_wanted(db: Database) 
     let claimed = running(&db, scope).await;
     cancel(&db, scope, claimed.job.id, 4).await.unwrap();
     cancel(&db, scope, claimed.job.id, 5).await.unwrap();
-    let told = job(&db, scope, claimed.job.id).await;
-    assert_eq!((told.state, told.cancel_requested_at), (JobState::Running, Some(at(4))));
+    let found = job(&db, scope, claimed.job.id).await;
+    assert_eq!((found.state, found.cancel_requested_at), (JobState::Running, Some(at(4))));
     for _ in 0..2 {
         assert_eq!(db.heartbeat(&claimed.lease, at(60)).await.unwrap(), Heartbeat::CancelRequested);
     }
@@ -46,7 +46,7 @@ async fn the_worker_of_a_running_job_learns_that_it_is_not_wanted(db: Database) 
     assert_eq!(state(&db, scope, claimed.job.id).await, JobState::Cancelled);
 }
 
-async fn what_is_over_or_unknown_cannot_be_cancelled(db: Database) {
+async fn what_has_finished_or_is_unknown_cannot_be_cancelled(db: Database) {
     let scope = somebody(&db).await;
     let claimed = running(&db, scope).await;
     settle(&db, claimed.lease, Outcome::Succeeded, 1).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_cancelled_job_that_is_given_back_does_not_run_again(db: Database) {
     }
 }
 
-async fn the_trail_has_to_know_who_cancels(db: Database) {
+async fn the_audit_log_has_to_name_who_cancels(db: Database) {
     let scope = somebody(&db).await;
     let id = enqueue(&db, &a_job(scope)).await;
     let silent = db.commit(vec![Write::RequestCancel { scope, id, at: at(1) }.into()]).await;

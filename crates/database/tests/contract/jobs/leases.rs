@@ -18,7 +18,7 @@ contract!(
     an_outcome_is_stored_with_what_came_of_it_or_not_at_all,
     a_lease_is_of_one_worker_and_one_attempt,
     a_zombie_changes_nothing,
-    what_is_over_has_no_lease,
+    what_has_finished_has_no_lease,
     a_released_job_waits_again_and_the_attempt_does_not_count,
     a_retried_job_waits_until_it_is_due_and_the_attempt_counts,
     the_third_retry_is_the_end,
@@ -120,7 +120,7 @@ async fn a_zombie_changes_nothing(db: Database) {
     settle(&db, claimed.lease, Outcome::Succeeded, 41).await.unwrap();
 }
 
-async fn what_is_over_has_no_lease(db: Database) {
+async fn what_has_finished_has_no_lease(db: Database) {
     let scope = somebody(&db).await;
     let claimed = running(&db, scope).await;
     settle(&db, claimed.lease, Outcome::Succeeded, 1).await.unwrap();

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use launchway_database::Database;
 use launchway_domain::{
-    ids::{JobId, SubjectId},
-    jobs::{ClaimLimits, Event, Heartbeat, Job, JobQueue as _, JobState, Lease, NewJob, Outcome, Write},
+    ids::{InstanceId, JobId, SubjectId},
+    jobs::{
+        ClaimLimits, Event, Heartbeat, Job, JobKind, JobQueue as _, JobState, Lease, NewJob, Outcome,
+        SERVER_LOST_AFTER, Write,
+    },
     organizations::Scope,
     store::StoreError,
 };
@@ -20,6 +23,7 @@ use crate::{
 
 const ORGANIZATIONS: usize = 3;
 const SUBJECTS: usize = 2;
+const INSTANCES: u128 = 2;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -27,9 +31,12 @@ enum Step {
         organization: usize,
         subject: usize,
         replaceable: bool,
+        /// True for a run of an extension, which is not replaceable.
+        is_bound: bool,
         delay: i64,
     },
     Claim {
+        instance: u128,
         builds: usize,
         per_organization: usize,
     },
@@ -39,24 +46,28 @@ enum Step {
     Postpone(Index, i64),
     Release(Index),
     Cancel(Index),
-    /// As the next boot of the workers' instance, or as another instance.
+    /// As the next boot of an instance, or as the current one.
     Rescue {
+        instance: u128,
         after_restart: bool,
     },
     Wait(i64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let enqueue = (0..ORGANIZATIONS, 0..SUBJECTS, any::<bool>(), 0..3_i64).prop_map(
-        |(organization, subject, replaceable, delay)| Step::Enqueue {
+    let enqueue = (0..ORGANIZATIONS, 0..SUBJECTS, any::<bool>(), any::<bool>(), 0..3_i64).prop_map(
+        |(organization, subject, replaceable, is_bound, delay)| Step::Enqueue {
             organization,
             subject,
-            replaceable,
+            replaceable: replaceable && !is_bound,
+            is_bound,
             delay,
         },
     );
-    let claim = (1..5_usize, 1..3_usize)
-        .prop_map(|(builds, per_organization)| Step::Claim { builds, per_organization });
+    let claim = (1..=INSTANCES, 1..5_usize, 1..3_usize)
+        .prop_map(|(instance, builds, per_organization)| Step::Claim { instance, builds, per_organization });
+    let rescue = (1..=INSTANCES, any::<bool>())
+        .prop_map(|(instance, after_restart)| Step::Rescue { instance, after_restart });
     let step = prop_oneof![
         6 => enqueue,
         8 => claim,
@@ -66,8 +77,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (any::<Index>(), 0..5_i64).prop_map(|(lease, delay)| Step::Postpone(lease, delay)),
         1 => any::<Index>().prop_map(Step::Release),
         2 => any::<Index>().prop_map(Step::Cancel),
-        2 => any::<bool>().prop_map(|after_restart| Step::Rescue { after_restart }),
+        2 => rescue,
         2 => (1..20_i64).prop_map(Step::Wait),
+        1 => (60..90_i64).prop_map(Step::Wait),
     ];
     proptest::collection::vec(step, 1..50)
 }
@@ -82,6 +94,8 @@ struct Model {
     jobs: BTreeMap<JobId, Job>,
     /// The valid leases, and when they expire.
     held: HashMap<JobId, (Lease, i64)>,
+    /// The instances that jobs are bound to.
+    bound: HashMap<JobId, InstanceId>,
     /// Every lease so far.
     leases: Vec<Lease>,
     turns: HashMap<Uuid, usize>,
@@ -101,6 +115,7 @@ impl Model {
             subjects: (0..ORGANIZATIONS).map(|_| [id(), id()]).collect(),
             jobs: BTreeMap::new(),
             held: HashMap::new(),
+            bound: HashMap::new(),
             leases: vec![],
             turns: HashMap::new(),
         }
@@ -135,21 +150,24 @@ impl Model {
         job.excused += i32::from(!counts);
         match event {
             Event::Supersede => job.superseded_by = newer,
+            Event::PutBack if job.kind.has_to_be_taken_back() => job.cancel_requested_at = None,
             Event::PutBack => job.run_at = at(run_at),
             _ => {}
         }
         job.state
     }
 
-    fn next(&self, limits: ClaimLimits) -> Option<JobId> {
+    fn next(&self, instance: InstanceId, limits: ClaimLimits) -> Option<JobId> {
         let runs = |scope: Scope| self.running().filter(|job| job.scope == scope).count();
-        if self.running().count() >= limits.builds {
+        let own = self.held.values().filter(|(lease, _)| lease.worker.instance == instance);
+        if own.count() >= limits.builds {
             return None;
         }
         let may_run = self.jobs.values().filter(|job| {
             job.state == JobState::Queued
                 && job.run_at <= at(self.now)
                 && runs(job.scope) < limits.per_organization
+                && self.bound.get(&job.id).is_none_or(|bound| *bound == instance)
                 && self.running().all(|other| other.subject != job.subject)
         });
         let turn = |job: &Job| self.turns.get(&job.scope.id().into()).copied().unwrap_or_default();
@@ -170,9 +188,9 @@ impl Model {
         self.jobs.insert(job.id, job);
     }
 
-    async fn claim(&mut self, limits: ClaimLimits) {
-        let worker = worker(1, self.boot, 1);
-        let expected = self.next(limits);
+    async fn claim(&mut self, instance: u128, limits: ClaimLimits) {
+        let worker = worker(instance, self.boot, 1);
+        let expected = self.next(worker.instance, limits);
         let claimed = self.db.claim(&worker, limits, at(self.now), at(self.now + 10)).await.unwrap();
         assert_eq!(claimed.as_ref().map(|claimed| claimed.job.id), expected);
         let (Some(id), Some(claimed)) = (expected, claimed) else { return };
@@ -182,6 +200,9 @@ impl Model {
         job.attempt += 1;
         job.started_at.get_or_insert(now);
         assert_eq!(claimed.lease, Lease { job: id, attempt: job.attempt, worker });
+        if job.kind.is_bound() {
+            self.bound.insert(id, worker.instance);
+        }
         let organization = job.scope.id().into();
         self.leases.push(claimed.lease);
         self.held.insert(id, (claimed.lease, self.now + 10));
@@ -231,34 +252,51 @@ impl Model {
         }
     }
 
-    async fn rescue(&mut self, after_restart: bool) {
+    async fn rescue(&mut self, instance: u128, after_restart: bool) {
         self.boot += u128::from(after_restart);
-        let rescuer = worker(if after_restart { 1 } else { 2 }, self.boot, 1);
-        let is_lost =
-            |(lease, until): &(Lease, i64)| *until <= self.now || lease.worker.instance == rescuer.instance;
+        let rescuer = worker(instance, self.boot, 1);
+        let is_elsewhere = |lease: &Lease| {
+            let bound = self.bound.get(&lease.job);
+            bound.is_some_and(|bound| *bound != rescuer.instance)
+        };
+        let is_lost = |(lease, until): &(Lease, i64)| match is_elsewhere(lease) {
+            true => *until <= self.now - SERVER_LOST_AFTER.num_seconds(),
+            false => {
+                let is_own = lease.worker.instance == rescuer.instance;
+                *until <= self.now || is_own && lease.worker.boot != rescuer.boot
+            }
+        };
         let mut lost: Vec<JobId> =
             self.held.iter().filter(|(_, held)| is_lost(held)).map(|(id, _)| *id).collect();
+        let failed: Vec<JobId> = lost.iter().copied().filter(|id| is_elsewhere(&self.held[id].0)).collect();
         lost.sort_unstable();
         let rescued = self.db.rescue(rescuer.instance, rescuer.boot, at(self.now)).await.unwrap();
         let mut taken: Vec<JobId> = rescued.iter().map(|rescued| rescued.job.id).collect();
         taken.sort_unstable();
         assert_eq!(taken, lost);
         for rescued in rescued {
-            assert_eq!(self.interrupt(rescued.job.id, true, self.now), rescued.job.state);
+            let id = rescued.job.id;
+            if failed.contains(&id) {
+                self.change(id, Event::Fail);
+            } else {
+                self.interrupt(id, true, self.now);
+            }
+            assert_eq!(self.jobs[&id].state, rescued.job.state);
         }
     }
 
     async fn take(&mut self, step: Step) {
         let lease = |index: &Index| (!self.leases.is_empty()).then(|| *index.get(&self.leases));
         match &step {
-            Step::Enqueue { organization, subject, replaceable, delay } => {
+            Step::Enqueue { organization, subject, replaceable, is_bound, delay } => {
                 let new = a_job_on(self.scopes[*organization], self.subjects[*organization][*subject]);
                 let (run_at, enqueued_at) = (at(self.now + delay), at(self.now));
-                self.enqueue(NewJob { replaceable: *replaceable, run_at, enqueued_at, ..new }).await;
+                let kind = if *is_bound { JobKind::RunExtension } else { new.kind };
+                self.enqueue(NewJob { kind, replaceable: *replaceable, run_at, enqueued_at, ..new }).await;
             }
-            Step::Claim { builds, per_organization } => {
+            Step::Claim { instance, builds, per_organization } => {
                 let (builds, per_organization) = (*builds, *per_organization);
-                self.claim(ClaimLimits { builds, operations: 0, per_organization }).await;
+                self.claim(*instance, ClaimLimits { builds, operations: 0, per_organization }).await;
             }
             Step::Heartbeat(index) => {
                 if let Some(lease) = lease(index) {
@@ -296,7 +334,7 @@ impl Model {
                     self.cancel(*index.get(&ids)).await;
                 }
             }
-            Step::Rescue { after_restart } => self.rescue(*after_restart).await,
+            Step::Rescue { instance, after_restart } => self.rescue(*instance, *after_restart).await,
             Step::Wait(seconds) => self.now += seconds,
         }
     }

@@ -9,12 +9,14 @@ use launchway_domain::{
     organizations::Scope,
 };
 
-use super::{a_job, a_worker, claim, enqueue, job, running, settle, somebody};
+use super::{a_job, a_worker, claim, enqueue, job, running, settle, somebody, worker};
 use crate::builders::{Resident, at, id};
 
 contract!(
     each_pool_has_a_limit_of_its_own,
     a_full_pool_holds_up_no_other,
+    each_server_has_the_places_of_a_pool,
+    an_organization_has_its_share_of_all_servers,
     an_organization_has_its_share_of_each_pool,
     runs_of_extensions_leave_a_place_free,
     a_pool_is_read_as_it_was_stored,
@@ -22,7 +24,7 @@ contract!(
     a_postponed_job_waits_and_the_attempt_does_not_count,
     a_postponed_job_gives_way_to_a_newer_one,
     a_postponed_job_that_nobody_wants_is_cancelled,
-    the_subjects_of_running_jobs_are_told,
+    the_subjects_of_running_jobs_are_listed,
 );
 
 fn a_job_in(scope: Scope, pool: Pool) -> NewJob {
@@ -67,6 +69,50 @@ async fn a_full_pool_holds_up_no_other(db: Database) {
         enqueue(&db, &later).await;
         assert_eq!(claim_all(&db, limits).await, [pool.as_str()]);
     }
+}
+
+/// Claims as three servers in turn until none of them gets a job, and returns the number of jobs of each.
+async fn claim_as_three(db: &Database, limits: ClaimLimits) -> [usize; 3] {
+    let mut claimed = [0; 3];
+    loop {
+        let before = claimed;
+        for (count, instance) in claimed.iter_mut().zip(1..) {
+            let job = db.claim(&worker(instance, 1, 1), limits, at(0), at(30)).await.unwrap();
+            *count += usize::from(job.is_some());
+        }
+        if claimed == before {
+            return claimed;
+        }
+    }
+}
+
+async fn each_server_has_the_places_of_a_pool(db: Database) {
+    let scope = somebody(&db).await;
+    for pool in [Pool::Builds, Pool::Operations] {
+        for _ in 0..10 {
+            enqueue(&db, &a_job_in(scope, pool)).await;
+        }
+    }
+    let limits = ClaimLimits { builds: 2, operations: 3, per_organization: 100 };
+    assert_eq!(claim_as_three(&db, limits).await, [5, 5, 5]);
+    let more = ClaimLimits { builds: 3, ..limits };
+    assert_eq!(
+        db.claim(&worker(2, 2, 1), limits, at(0), at(30)).await.unwrap(),
+        None,
+        "in its next boot too"
+    );
+    assert!(db.claim(&worker(2, 2, 1), more, at(0), at(30)).await.unwrap().is_some());
+}
+
+async fn an_organization_has_its_share_of_all_servers(db: Database) {
+    let [ada, grace] = [Resident::of(&db, "ada").await.scope(), Resident::of(&db, "grace").await.scope()];
+    for scope in [ada, grace] {
+        for _ in 0..10 {
+            enqueue(&db, &a_job_in(scope, Pool::Builds)).await;
+        }
+    }
+    let limits = ClaimLimits { builds: 4, operations: 0, per_organization: 3 };
+    assert_eq!(claim_as_three(&db, limits).await, [2, 2, 2], "three of each organization");
 }
 
 async fn an_organization_has_its_share_of_each_pool(db: Database) {
@@ -163,7 +209,7 @@ async fn a_postponed_job_that_nobody_wants_is_cancelled(db: Database) {
     assert_eq!(postponed, JobState::Cancelled);
 }
 
-async fn the_subjects_of_running_jobs_are_told(db: Database) {
+async fn the_subjects_of_running_jobs_are_listed(db: Database) {
     let [ada, grace] = [Resident::of(&db, "ada").await.scope(), Resident::of(&db, "grace").await.scope()];
     assert_eq!(db.running().await.unwrap(), []);
     let subjects: [SubjectId; 3] = [id(), id(), id()];

@@ -20,7 +20,7 @@ contract!(
     the_newest_lines_are_kept_and_the_oldest_go,
     what_is_short_enough_is_left_alone,
     each_application_keeps_its_own,
-    pages_and_totals_tell_of_what_is_kept,
+    pages_and_totals_count_what_is_kept,
     numbers_go_on_where_they_were,
     a_call_forgets_no_more_than_it_may,
     trimming_and_appending_at_once_leave_no_gap,
@@ -72,7 +72,7 @@ async fn each_application_keeps_its_own(db: Database) {
     }
 }
 
-async fn pages_and_totals_tell_of_what_is_kept(db: Database) {
+async fn pages_and_totals_count_what_is_kept(db: Database) {
     let (application, one, two) = a_log(&db).await;
     append(&db, counted(&one, 1..=4)).await;
     append(&db, counted(&two, 5..=6)).await;

@@ -19,31 +19,31 @@ use super::{
 use crate::builders::{Resident, at, execute, id, is_stale};
 
 contract!(
-    every_active_channel_is_told_once,
-    who_has_no_active_channel_is_told_nothing,
-    nobody_is_told_of_what_happens_to_others,
-    an_organization_that_is_gone_is_told_nothing,
+    every_active_channel_is_notified_once,
+    who_has_no_active_channel_is_not_notified,
+    nobody_is_notified_of_what_happens_to_others,
+    a_deleted_organization_is_not_notified,
     what_is_announced_waits_and_is_due_at_once,
-    an_event_is_told_as_it_was_announced,
+    an_event_is_delivered_as_it_was_announced,
     what_a_failed_unit_announces_did_not_happen,
     the_first_words_for_an_event_count,
 );
 
-async fn every_active_channel_is_told_once(db: Database) {
+async fn every_active_channel_is_notified_once(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     for kind in WebhookKind::ALL {
         a_stored(&db, &ada, *kind).await;
     }
     insert_mail(&db, &a_mail(&ada)).await.unwrap();
     let event = announced(&db, ada.scope(), 1).await;
-    let told = deliveries(&db, ada.scope()).await;
-    assert!(told.iter().all(|delivery| delivery.event_id == event.id));
-    let channels: Vec<_> = told.iter().map(|delivery| delivery.channel).collect();
+    let found = deliveries(&db, ada.scope()).await;
+    assert!(found.iter().all(|delivery| delivery.event_id == event.id));
+    let channels: Vec<_> = found.iter().map(|delivery| delivery.channel).collect();
     assert_eq!(channels.len(), 4);
     assert_eq!(channels.into_iter().collect::<BTreeSet<_>>(), ChannelKind::ALL.iter().copied().collect());
 }
 
-async fn who_has_no_active_channel_is_told_nothing(db: Database) {
+async fn who_has_no_active_channel_is_not_notified(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     announced(&db, ada.scope(), 1).await;
     insert(&db, &WebhookConfig { is_active: false, ..a_webhook(&ada, WebhookKind::Slack) }).await.unwrap();
@@ -55,14 +55,14 @@ async fn who_has_no_active_channel_is_told_nothing(db: Database) {
     execute(&db, "INSERT INTO no_events SELECT COUNT(*) FROM events").await;
 }
 
-async fn nobody_is_told_of_what_happens_to_others(db: Database) {
+async fn nobody_is_notified_of_what_happens_to_others(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
     announced(&db, ada.scope(), 1).await;
     assert_eq!(deliveries(&db, ada.scope()).await.len(), 1);
     assert_eq!(deliveries(&db, bob.scope()).await, []);
 }
 
-async fn an_organization_that_is_gone_is_told_nothing(db: Database) {
+async fn a_deleted_organization_is_not_notified(db: Database) {
     let ada = a_reader(&db, "ada").await;
     delete_organization(&db, ada.scope(), 1).await;
     announced(&db, ada.scope(), 2).await;
@@ -91,7 +91,7 @@ async fn what_is_announced_waits_and_is_due_at_once(db: Database) {
     assert_eq!(claim(&db, 10, 7).await.len(), 1);
 }
 
-async fn an_event_is_told_as_it_was_announced(db: Database) {
+async fn an_event_is_delivered_as_it_was_announced(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let event = announced(&db, ada.scope(), 7).await;
     let claimed = claim_one(&db, 7).await;

@@ -14,14 +14,14 @@ use launchway_domain::{
 use launchway_testkit::builders::a_page;
 
 use super::{
-    a_mail, a_reader, a_stored, an_event, announced, claim, claim_one, deliveries, insert_mail, record,
-    sender, states, switch, the_delivery, told,
+    a_mail, a_reader, a_stored, an_event, announced, claim, claim_one, delivered, deliveries, insert_mail,
+    record, sender, states, switch, the_delivery,
 };
 use crate::builders::{Resident, at, commit, execute};
 
 contract!(
     a_claim_names_who_took_it_and_for_which_attempt,
-    of_a_channel_at_most_two_are_under_way,
+    of_a_channel_at_most_two_are_running,
     one_slow_channel_holds_nobody_else_up,
     claims_prefer_idle_channels_then_the_oldest_delivery,
     no_more_is_claimed_than_is_wanted,
@@ -47,7 +47,7 @@ async fn a_claim_names_who_took_it_and_for_which_attempt(db: Database) {
     assert_eq!((again.claim.attempt, again.failures), (2, 1));
 }
 
-async fn of_a_channel_at_most_two_are_under_way(db: Database) {
+async fn of_a_channel_at_most_two_are_running(db: Database) {
     let ada = a_reader(&db, "ada").await;
     for seconds in 1..=5 {
         announced(&db, ada.scope(), seconds).await;
@@ -146,7 +146,7 @@ async fn what_waits_for_a_channel_that_is_off_or_gone_is_ended(db: Database) {
     assert_eq!(claim(&db, 10, 8).await, []);
     assert_eq!(states(&db, ada.scope()).await, [DeliveryState::Dead; 2]);
     assert_eq!(deliveries(&db, bob.scope()).await[0].reason, "the channel was removed");
-    assert_eq!(told(&db, 9).await, []);
+    assert_eq!(delivered(&db, 9).await, []);
 }
 
 /// However many deliveries of a channel are pending, the others get their share of a claim.

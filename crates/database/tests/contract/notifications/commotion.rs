@@ -17,7 +17,7 @@ use launchway_domain::{
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::{a_reader, an_event, announce, config_of, deliveries, record, sender, states, told};
+use super::{a_reader, an_event, announce, config_of, delivered, deliveries, record, sender, states};
 use crate::{
     builders::{at, commit, id},
     fresh::Fresh,
@@ -89,7 +89,7 @@ async fn concurrent_claims_take_nothing_twice_and_two_per_channel(fresh: &Fresh)
     }
     let sent: usize = senders.join_all().await.into_iter().sum();
     // Those who found nothing while the others were at it may have gone before all was sent.
-    assert_eq!(sent + told(db, 5).await.len(), 200);
+    assert_eq!(sent + delivered(db, 5).await.len(), 200);
     for scope in scopes {
         assert_eq!(states(db, scope).await, [DeliveryState::Delivered; 40]);
     }

@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 use launchway_testkit::builders::a_deployment;
 
-use super::{a_reader, deliveries, facts, states, told};
+use super::{a_reader, delivered, deliveries, facts, states};
 use crate::{
     applications::{an_application_of, delete, insert, stored},
     builders::{Resident, at, audited, id, is_stale},
@@ -22,16 +22,16 @@ use crate::{
 };
 
 contract!(
-    what_was_deployed_is_told_with_everything_that_is_known,
-    what_failed_is_told_with_the_reason,
-    what_was_cancelled_is_told,
-    what_was_replaced_is_told_with_what_took_its_place,
+    what_was_deployed_is_announced_with_all_that_is_known,
+    what_failed_is_announced_with_the_reason,
+    what_was_cancelled_is_announced,
+    what_was_replaced_is_announced_with_its_successor,
     a_live_deployment_whose_job_was_lost_has_succeeded,
-    what_moves_on_or_waits_again_is_not_told,
-    an_end_is_told_once,
-    an_end_that_is_undone_is_not_told,
-    ends_of_many_organizations_are_told_to_each,
-    who_deletes_an_application_ends_its_deployments_and_is_told,
+    what_moves_on_or_waits_again_is_not_announced,
+    an_end_is_announced_once,
+    an_end_that_is_undone_is_not_announced,
+    ends_of_many_organizations_are_announced_to_each,
+    a_deletion_ends_deployments_and_announces_it,
 );
 
 /// The application "web" of an organization with a Slack channel.
@@ -44,17 +44,17 @@ fn scope(application: &Application) -> Scope {
 }
 
 /// Returns the only event that was sent.
-async fn only_told(db: &Database) -> Event {
-    let mut told = told(db, 1000).await;
-    assert_eq!(told.len(), 1);
-    told.pop().unwrap()
+async fn only_delivered(db: &Database) -> Event {
+    let mut reported = delivered(db, 1000).await;
+    assert_eq!(reported.len(), 1);
+    reported.pop().unwrap()
 }
 
 fn reason(event: &Event) -> Option<&str> {
     facts(event).into_iter().find(|(fact, _)| *fact == "reason").map(|(_, value)| value)
 }
 
-async fn what_was_deployed_is_told_with_everything_that_is_known(db: Database) {
+async fn what_was_deployed_is_announced_with_all_that_is_known(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let application = an_application_of(&ada).at_domain("web.example.com").build();
     insert(&db, &application).await.unwrap();
@@ -70,7 +70,7 @@ async fn what_was_deployed_is_told_with_everything_that_is_known(db: Database) {
     let ended = at(12) + chrono::TimeDelta::milliseconds(345);
     db.commit(vec![Write::Advance { id: deployment.id, progress, at: ended }.into()]).await.unwrap();
 
-    let event = only_told(&db).await;
+    let event = only_delivered(&db).await;
     assert_eq!((event.kind, event.at), (EventKind::DeploymentSucceeded, ended));
     assert_eq!(event.organization_id, ada.organization.id);
     let branch = application.blueprint.branch.as_ref().unwrap();
@@ -93,12 +93,12 @@ async fn what_was_deployed_is_told_with_everything_that_is_known(db: Database) {
     );
 }
 
-async fn what_failed_is_told_with_the_reason(db: Database) {
+async fn what_failed_is_announced_with_the_reason(db: Database) {
     let application = web(&db).await;
     let (_, claimed) = building(&db, &application, 1).await;
     settle(&db, &claimed, Outcome::Failed { reason: "no such \u{1b}[1mbranch\u{7}".to_owned() }).await;
     follow(&db, Some(application.id)).await;
-    let event = only_told(&db).await;
+    let event = only_delivered(&db).await;
     assert_eq!((event.kind, event.at), (EventKind::DeploymentFailed, at(9)));
     assert_eq!(reason(&event), Some("no such branch\\u{7}"));
     let host = facts(&event).into_iter().find(|(fact, _)| *fact == "host").map(|(_, host)| host.to_owned());
@@ -107,31 +107,31 @@ async fn what_failed_is_told_with_the_reason(db: Database) {
     let (left, claimed) = building(&db, &application, 2).await;
     settle(&db, &claimed, Outcome::Succeeded).await;
     follow(&db, None).await;
-    assert_eq!(reason(&only_told(&db).await), Some("its job ended without an outcome"));
+    assert_eq!(reason(&only_delivered(&db).await), Some("its job ended without an outcome"));
     // Whoever ends it without a job.
     let without = deploy(&db, &application, 3).await;
     advance(&db, without.id, S::Failed, 10).await.unwrap();
-    let event = only_told(&db).await;
+    let event = only_delivered(&db).await;
     assert_eq!((event.kind, reason(&event)), (EventKind::DeploymentFailed, None));
     assert_ne!(left.id, without.id);
 }
 
-async fn what_was_cancelled_is_told(db: Database) {
+async fn what_was_cancelled_is_announced(db: Database) {
     let application = web(&db).await;
     let waiting = queued(&db, &application, 1).await;
     let cancel = jobs::Write::RequestCancel { scope: scope(&application), id: waiting.job_id, at: at(5) };
     let follow = Write::FollowJobs { application: Some(application.id), at: at(9) };
     db.commit(audited(vec![cancel.into(), follow.into()])).await.unwrap();
-    let event = only_told(&db).await;
+    let event = only_delivered(&db).await;
     assert_eq!((event.kind, reason(&event)), (EventKind::DeploymentCancelled, None));
 }
 
-async fn what_was_replaced_is_told_with_what_took_its_place(db: Database) {
+async fn what_was_replaced_is_announced_with_its_successor(db: Database) {
     let application = web(&db).await;
     queued(&db, &application, 1).await;
     let newer = queued(&db, &application, 2).await;
     follow(&db, Some(application.id)).await;
-    let event = only_told(&db).await;
+    let event = only_delivered(&db).await;
     assert_eq!(event.kind, EventKind::DeploymentCancelled);
     assert_eq!(reason(&event), Some(format!("replaced by deployment {}", newer.id).as_str()));
 }
@@ -143,11 +143,11 @@ async fn a_live_deployment_whose_job_was_lost_has_succeeded(db: Database) {
     db.commit(vec![Write::GoLive { id: deployment.id, at: at(4) }.into()]).await.unwrap();
     settle(&db, &claimed, Outcome::Failed { reason: "no disk".to_owned() }).await;
     follow(&db, None).await;
-    let event = only_told(&db).await;
+    let event = only_delivered(&db).await;
     assert_eq!((event.kind, reason(&event)), (EventKind::DeploymentSucceeded, None));
 }
 
-async fn what_moves_on_or_waits_again_is_not_told(db: Database) {
+async fn what_moves_on_or_waits_again_is_not_announced(db: Database) {
     let application = web(&db).await;
     let deployment = queued(&db, &application, 1).await;
     for to in [S::Cloning, S::Building, S::Queued, S::Deploying] {
@@ -157,7 +157,7 @@ async fn what_moves_on_or_waits_again_is_not_told(db: Database) {
     assert_eq!(deliveries(&db, scope(&application)).await, []);
 }
 
-async fn an_end_is_told_once(db: Database) {
+async fn an_end_is_announced_once(db: Database) {
     let application = web(&db).await;
     let (deployment, claimed) = building(&db, &application, 1).await;
     settle(&db, &claimed, Outcome::Failed { reason: "no".to_owned() }).await;
@@ -175,7 +175,7 @@ async fn an_end_is_told_once(db: Database) {
     assert_eq!((done, states(&db, scope(&application)).await.len()), (1, 2));
 }
 
-async fn an_end_that_is_undone_is_not_told(db: Database) {
+async fn an_end_that_is_undone_is_not_announced(db: Database) {
     let application = web(&db).await;
     let deployment = deploy(&db, &application, 1).await;
     let progress = Progress { state: Some(S::Failed), ..Progress::default() };
@@ -185,7 +185,7 @@ async fn an_end_that_is_undone_is_not_told(db: Database) {
     assert_eq!(deliveries(&db, scope(&application)).await, []);
 }
 
-async fn ends_of_many_organizations_are_told_to_each(db: Database) {
+async fn ends_of_many_organizations_are_announced_to_each(db: Database) {
     let (ada, bob) = (a_reader(&db, "ada").await, a_reader(&db, "bob").await);
     // This organization has no channel.
     let eve = Resident::of(&db, "eve").await;
@@ -200,7 +200,7 @@ async fn ends_of_many_organizations_are_told_to_each(db: Database) {
     }
 }
 
-async fn who_deletes_an_application_ends_its_deployments_and_is_told(db: Database) {
+async fn a_deletion_ends_deployments_and_announces_it(db: Database) {
     let application = web(&db).await;
     let first = deploy(&db, &application, 1).await;
     bring_to_life(&db, first.id, 2).await;
@@ -209,6 +209,6 @@ async fn who_deletes_an_application_ends_its_deployments_and_is_told(db: Databas
     db.commit(audited(vec![cancel.into()])).await.unwrap();
     delete(&db, &application, 6).await.unwrap();
     follow(&db, None).await;
-    let kinds: Vec<_> = told(&db, 1000).await.into_iter().map(|event| event.kind).collect();
+    let kinds: Vec<_> = delivered(&db, 1000).await.into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::DeploymentSucceeded, EventKind::DeploymentCancelled]);
 }

@@ -10,17 +10,17 @@ use launchway_domain::{
     store::UnitOfWork as _,
 };
 
-use super::{a_reader, deliveries, facts, told};
+use super::{a_reader, delivered, deliveries, facts};
 use crate::builders::{Resident, a_membership, a_session, at, audited, commit, id, is_stale};
 
 contract!(
     a_login_from_a_new_device_notifies_all_organizations,
-    a_known_device_is_not_told,
+    a_known_device_is_not_announced,
     another_address_or_program_is_another_device,
     a_device_is_known_for_ninety_days_after_its_last_use,
     a_device_is_known_although_its_session_was_ended,
     devices_of_others_are_not_known,
-    a_login_that_fails_is_not_told,
+    a_login_that_fails_is_not_announced,
 );
 
 /// A session from a device that begins then.
@@ -50,10 +50,10 @@ async fn a_login_from_a_new_device_notifies_all_organizations(db: Database) {
     commit(&db, organizations::Write::RemoveMember { scope, user_id, at: at(1) }).await.unwrap();
     open(&db, &a_login(&ada, "one", at(2))).await;
 
-    for (resident, told) in [(&ada, 1), (&bob, 1), (&eve, 0), (&zoe, 0), (&kim, 0)] {
-        assert_eq!(count(&db, resident).await, told, "{}", resident.user.username);
+    for (resident, expected) in [(&ada, 1), (&bob, 1), (&eve, 0), (&zoe, 0), (&kim, 0)] {
+        assert_eq!(count(&db, resident).await, expected, "{}", resident.user.username);
     }
-    let events = told(&db, 10).await;
+    let events = delivered(&db, 10).await;
     let event = events.iter().find(|event| event.organization_id == bob.organization.id).unwrap();
     assert_eq!((event.kind, event.at), (EventKind::LoginNewDevice, at(2)));
     assert_eq!(
@@ -70,7 +70,7 @@ async fn a_login_from_a_new_device_notifies_all_organizations(db: Database) {
     );
 }
 
-async fn a_known_device_is_not_told(db: Database) {
+async fn a_known_device_is_not_announced(db: Database) {
     let ada = a_reader(&db, "ada").await;
     for (token, seconds) in [("one", 1), ("two", 1), ("three", 2), ("four", 3000)] {
         open(&db, &a_login(&ada, token, at(seconds))).await;
@@ -128,7 +128,7 @@ async fn devices_of_others_are_not_known(db: Database) {
     assert_eq!((count(&db, &ada).await, count(&db, &bob).await), (1, 1));
 }
 
-async fn a_login_that_fails_is_not_told(db: Database) {
+async fn a_login_that_fails_is_not_announced(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let log_in = auth::Write::OpenSession(a_login(&ada, "one", at(1))).into();
     let impossible = auth::Write::EndSession { id: id(), at: at(1) }.into();

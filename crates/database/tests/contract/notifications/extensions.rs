@@ -8,7 +8,7 @@ use launchway_domain::{
     store::UnitOfWork as _,
 };
 
-use super::{WebhookKind, a_reader, a_stored, deliveries, facts, told};
+use super::{WebhookKind, a_reader, a_stored, delivered, deliveries, facts};
 use crate::{
     builders::{at, audited, is_stale},
     extensions::{
@@ -18,24 +18,24 @@ use crate::{
 };
 
 contract!(
-    what_is_complete_is_told_with_everything_that_is_known,
-    what_failed_is_told_with_the_reason,
-    what_was_cancelled_is_not_told,
-    what_follows_its_job_is_told,
-    an_end_is_told_once_and_only_when_it_happened,
+    what_is_complete_is_announced_with_all_that_is_known,
+    what_failed_is_announced_with_the_reason,
+    what_was_cancelled_is_not_announced,
+    what_follows_its_job_is_announced,
+    an_end_is_announced_once_and_only_when_it_happened,
 );
 
-async fn what_is_complete_is_told_with_everything_that_is_known(db: Database) {
+async fn what_is_complete_is_announced_with_all_that_is_known(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let (run, _) = a_run(&db, &ada).await;
     begin(&db, run.id).await.unwrap();
     let end = ExecutionEnd { state: S::Completed, exit_code: 0, error_message: String::new() };
     db.commit(vec![Write::Finish { id: run.id, end, at: at(5) }.into()]).await.unwrap();
-    let told = told(&db, 10).await;
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].kind, told[0].at), (EventKind::ExtensionCompleted, at(5)));
+    let delivered = delivered(&db, 10).await;
+    assert_eq!(delivered.len(), 1);
+    assert_eq!((delivered[0].kind, delivered[0].at), (EventKind::ExtensionCompleted, at(5)));
     assert_eq!(
-        facts(&told[0]),
+        facts(&delivered[0]),
         [
             ("organization", "ada's Team"),
             ("organization_id", ada.organization.id.to_string().as_str()),
@@ -48,19 +48,19 @@ async fn what_is_complete_is_told_with_everything_that_is_known(db: Database) {
     );
 }
 
-async fn what_failed_is_told_with_the_reason(db: Database) {
+async fn what_failed_is_announced_with_the_reason(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let (run, _) = a_run(&db, &ada).await;
     begin(&db, run.id).await.unwrap();
     finish(&db, run.id, S::Failed).await.unwrap();
-    let told = told(&db, 10).await;
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].kind, EventKind::ExtensionFailed);
-    let known = facts(&told[0]);
+    let delivered = delivered(&db, 10).await;
+    assert_eq!(delivered.len(), 1);
+    assert_eq!(delivered[0].kind, EventKind::ExtensionFailed);
+    let known = facts(&delivered[0]);
     assert!(known.contains(&("exit_code", "9")) && known.contains(&("reason", "why")), "{known:?}");
 }
 
-async fn what_was_cancelled_is_not_told(db: Database) {
+async fn what_was_cancelled_is_not_announced(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let (run, _) = a_run(&db, &ada).await;
     finish(&db, run.id, S::Cancelled).await.unwrap();
@@ -71,22 +71,22 @@ async fn what_was_cancelled_is_not_told(db: Database) {
     assert_eq!(deliveries(&db, ada.scope()).await, []);
 }
 
-async fn what_follows_its_job_is_told(db: Database) {
+async fn what_follows_its_job_is_announced(db: Database) {
     let ada = a_reader(&db, "ada").await;
     let (run, _) = queued(&db, &ada, &an_entry(&db).await, 1).await;
     let claimed = claim(&db).await;
     begin(&db, run.id).await.unwrap();
     settle(&db, &claimed, Outcome::Failed { reason: "no disk".to_owned() }).await;
     tokio::join!(follow(&db), follow(&db), follow(&db));
-    let told = told(&db, 10).await;
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].kind, told[0].at), (EventKind::ExtensionFailed, at(9)));
-    let known = facts(&told[0]);
+    let delivered = delivered(&db, 10).await;
+    assert_eq!(delivered.len(), 1);
+    assert_eq!((delivered[0].kind, delivered[0].at), (EventKind::ExtensionFailed, at(9)));
+    let known = facts(&delivered[0]);
     assert!(known.contains(&("reason", "no disk")) && known.contains(&("duration_seconds", "8.0")));
     assert!(known.iter().all(|(fact, _)| *fact != "exit_code"), "{known:?}");
 }
 
-async fn an_end_is_told_once_and_only_when_it_happened(db: Database) {
+async fn an_end_is_announced_once_and_only_when_it_happened(db: Database) {
     let ada = a_reader(&db, "ada").await;
     a_stored(&db, &ada, WebhookKind::Discord).await;
     let (run, _) = a_run(&db, &ada).await;

@@ -147,11 +147,11 @@ impl Model {
         let scope = self.scopes[organization];
         let event = announced(&self.db, scope, self.now).await;
         // The store names deliveries, so that it is asked for their ids, and for nothing else.
-        let told: Vec<Delivery> = deliveries(&self.db, scope).await;
-        let told: Vec<_> = told.into_iter().filter(|delivery| delivery.event_id == event.id).collect();
+        let found: Vec<Delivery> = deliveries(&self.db, scope).await;
+        let found: Vec<_> = found.into_iter().filter(|delivery| delivery.event_id == event.id).collect();
         let expected = (0..KINDS.len()).filter(|kind| self.is_active[&(organization, *kind)]);
-        assert_eq!(told.len(), expected.count());
-        for delivery in told {
+        assert_eq!(found.len(), expected.count());
+        for delivery in found {
             let kind = KINDS.iter().position(|kind| kind.as_str() == delivery.channel.as_str()).unwrap();
             let place = (organization, kind);
             assert!(self.is_active[&place]);

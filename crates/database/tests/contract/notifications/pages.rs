@@ -11,7 +11,7 @@ use crate::builders::at;
 
 contract!(
     deliveries_come_newest_first_each_with_its_attempts,
-    pages_divide_the_deliveries_and_tell_how_many_there_are,
+    pages_divide_the_deliveries_and_count_them,
     deliveries_are_filtered_by_state_and_channel,
 );
 
@@ -40,7 +40,7 @@ async fn deliveries_come_newest_first_each_with_its_attempts(db: Database) {
     }
 }
 
-async fn pages_divide_the_deliveries_and_tell_how_many_there_are(db: Database) {
+async fn pages_divide_the_deliveries_and_count_them(db: Database) {
     let ada = a_reader(&db, "ada").await;
     for seconds in 0..7 {
         // Some at the same time: ties are split across pages as well.

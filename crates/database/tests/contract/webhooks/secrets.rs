@@ -15,7 +15,7 @@ contract!(
     a_repository_gets_a_first_secret_once,
     of_those_who_make_a_first_secret_at_once_one_does,
     a_secret_is_replaced_and_the_old_one_stays_valid_for_a_while,
-    whoever_replaces_at_once_leaves_one_that_is_told,
+    of_secrets_replaced_at_once_one_is_returned,
     only_so_many_old_secrets_are_valid,
     every_organization_with_the_repository_is_found,
     an_organization_that_is_gone_has_no_secret_and_gets_none,
@@ -78,7 +78,7 @@ async fn a_secret_is_replaced_and_the_old_one_stays_valid_for_a_while(db: Databa
     assert_eq!(valid(&db, &engine, 10_000).await, [third]);
 }
 
-async fn whoever_replaces_at_once_leaves_one_that_is_told(db: Database) {
+async fn of_secrets_replaced_at_once_one_is_returned(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let engine = a_repository("engine");
     let mut tasks = JoinSet::new();

@@ -371,7 +371,7 @@ fn no_image_says_how_often_it_is_checked() {
 }
 
 #[test]
-fn variables_that_are_not_set_are_told() {
+fn variables_that_are_not_set_are_reported() {
     let file = read("services: {a: {image: x, command: $PATH $TAG, expose: [80]}}").unwrap();
     assert_eq!(file.remarks, ["The variable `PATH` is not set: it is empty"]);
 }

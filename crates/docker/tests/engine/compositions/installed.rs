@@ -68,22 +68,22 @@ async fn the_program_is_taken_without_the_plugin() {
     assert_eq!(ups.len(), 1);
     assert!(ups[0].arguments.join(" ").ends_with("--file - up --detach --no-build"));
     for call in &ups {
-        let tells = |text: &String| text.contains("hunter2") || text.contains("evil");
-        assert!(!call.arguments.iter().any(tells) && !call.environment.iter().any(tells), "{call:?}");
+        let reveals = |text: &String| text.contains("hunter2") || text.contains("evil");
+        assert!(!call.arguments.iter().any(reveals) && !call.environment.iter().any(reveals), "{call:?}");
     }
 }
 
 #[tokio::test]
-async fn without_either_it_is_told_how_to_get_one() {
+async fn without_either_it_says_how_to_get_one() {
     let docker =
         FakeDocker::running(&willing("echo \"docker: 'compose' is not a docker command.\" >&2; exit 1"));
     let composing = Composing::with(|options| {
         options.program = docker.program();
         options.compose_program = "no-such-compose".into();
     });
-    let told = run(&composing).await.unwrap_err();
+    let message = run(&composing).await.unwrap_err();
     assert_eq!(
-        told,
+        message,
         StepError::Rejected(
             "neither `docker compose` nor `docker-compose` is installed on the server: install the package \
              `docker-compose-plugin` of docker.com, or `docker-compose` of Debian"
@@ -105,7 +105,7 @@ async fn rejects_a_hostile_file_before_calling_the_engine() {
         let names: Vec<_> = (0..times).map(|number| format!("{}{file}", "./".repeat(number))).collect();
         format!("env_file: [{}]", names.join(", "))
     };
-    for (line, told) in [
+    for (line, expected) in [
         (
             often("large.env", 6).as_str(),
             "the files that `env_file` names are more than 100, or have more than",
@@ -120,7 +120,7 @@ async fn rejects_a_hostile_file_before_calling_the_engine() {
         let file = format!("services:\n  web:\n    image: {base}\n    expose: [8080]\n    {line}\n");
         composing.installation.write("compose.yaml", &file);
         let refused = composing.compose(&plan(owner())).await.unwrap_err().to_string();
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
     let asked: Vec<_> = docker.calls().into_iter().map(|call| call.arguments[..2].join(" ")).collect();
     assert!(asked.iter().all(|call| call == "compose version"), "{asked:?}");
@@ -131,9 +131,9 @@ async fn the_file_is_found_by_its_usual_names_or_by_its_own() {
     let docker = FakeDocker::running(&willing("echo v2.26.1"));
     let composing = Composing::with(|options| options.program = docker.program());
     let file = |image: &str| format!("services: {{{image}: {{image: some/thing, expose: [8080]}}}}");
-    let told = composing.compose(&plan(owner())).await.unwrap_err().to_string();
+    let message = composing.compose(&plan(owner())).await.unwrap_err().to_string();
     assert_eq!(
-        told,
+        message,
         "there is no compose file in `/`: looked for `compose.yaml`, `compose.yml`, `docker-compose.yaml`, `docker-compose.yml`"
     );
     for name in ["docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml"] {

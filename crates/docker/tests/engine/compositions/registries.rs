@@ -17,8 +17,8 @@ async fn a_service_does_not_reach_a_registry_that_is_not_allowed() {
             .installation
             .write("compose.yaml", &format!("services: {{web: {{{service}, expose: [8080]}}}}\n"));
         let composed = composing.compose(&plan(owner())).await;
-        let Err(StepError::Rejected(told)) = composed else { panic!("{composed:?}") };
-        assert!(told.contains("no image may come from the registry `127.0.0.1:"), "{told}");
+        let Err(StepError::Rejected(message)) = composed else { panic!("{composed:?}") };
+        assert!(message.contains("no image may come from the registry `127.0.0.1:"), "{message}");
     }
     assert_eq!(registry.requests(), 0);
 }

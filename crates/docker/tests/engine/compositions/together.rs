@@ -117,10 +117,10 @@ async fn nobody_else_reaches_them_and_no_secret_is_kept_on_disk() {
     is_there(environment("db"), "COPY");
     assert!(environment("web").contains("ONLY_WEB") && !environment("db").contains("ONLY_WEB"));
     assert!(composing.kept().iter().all(|text| !text.contains("hunter2")));
-    let neighbour = composing.installation.container(owner_in(ours.organization), "sleep 600").await;
+    let sibling = composing.installation.container(owner_in(ours.organization), "sleep 600").await;
     let script = format!("timeout 1 wget -q -O - http://{}:8080/ || echo failed", web.address);
-    let told = docker(&["exec", neighbour.id.as_str(), "sh", "-c", &script]);
-    assert!(told.contains("failed"), "{told}");
+    let output = docker(&["exec", sibling.id.as_str(), "sh", "-c", &script]);
+    assert!(output.contains("failed"), "{output}");
 }
 
 #[tokio::test]
@@ -219,6 +219,6 @@ services:
     let foreign = composing.installation.image(owner(), "sleep 1").await;
     let file = format!("services: {{web: {{image: '{foreign}', expose: [8080]}}}}");
     composing.installation.write("compose.yaml", &file);
-    let told = composing.compose(&super::plan(owner())).await.unwrap_err().to_string();
-    assert_eq!(told, format!("the service `web`: there is no image `{foreign}`"));
+    let message = composing.compose(&super::plan(owner())).await.unwrap_err().to_string();
+    assert_eq!(message, format!("the service `web`: there is no image `{foreign}`"));
 }

@@ -38,8 +38,8 @@ async fn a_volume_is_kept_until_the_application_is_removed() {
     }
     assert_eq!(composing.installation.traces.volumes(), Vec::<String>::new());
     let gone = composing.start(&second).await;
-    let told = "the compose file of that deployment no longer exists";
-    assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
+    let expected = "the compose file of that deployment no longer exists";
+    assert_eq!(gone, Err(StepError::Rejected(expected.to_owned())));
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn an_earlier_composition_is_started_again_as_it_was() {
     assert_eq!(gone, "the image of the service `db` no longer exists");
     let mut late = plan(first.owner);
     late.owner.deployment = TimeOrderedIds.next().into();
-    let told = "the image of that deployment no longer exists";
+    let expected = "the image of that deployment no longer exists";
     let gone = composing.compositions.recall(&late, first.owner.deployment).await;
-    assert_eq!(gone, Err(StepError::Rejected(told.to_owned())));
+    assert_eq!(gone, Err(StepError::Rejected(expected.to_owned())));
 }

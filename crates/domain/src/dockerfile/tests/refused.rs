@@ -56,12 +56,12 @@ fn sources_of_add_that_are_remote_are_refused() {
             format!("FROM web\nONBUILD ADD {source} /x"),
             format!("FROM web\nADD \\\n# c\n {source} /x"),
         ] {
-            let told = reason(&text);
-            assert!(told.starts_with("`ADD` takes files of the repository only"), "{text:?}: {told}");
+            let message = reason(&text);
+            assert!(message.starts_with("`ADD` takes files of the repository only"), "{text:?}: {message}");
         }
     }
-    let told = reason("FROM web\nADD [\"http://x/y\", \"/z\"]");
-    assert!(told.starts_with("`ADD` takes files of the repository only"), "{told}");
+    let message = reason("FROM web\nADD [\"http://x/y\", \"/z\"]");
+    assert!(message.starts_with("`ADD` takes files of the repository only"), "{message}");
 }
 
 #[test]
@@ -90,11 +90,11 @@ fn beginnings_of_ids_are_refused() {
         "FROM scratch\nRUN --mount=type=cache,from=8db98c,target=/x cat /x",
         "FROM scratch\nRUN echo\nFROM 8db98c",
     ] {
-        let told = reason(text);
-        assert!(told.contains("could be the beginning of an image's id"), "{text:?}: {told}");
+        let message = reason(text);
+        assert!(message.contains("could be the beginning of an image's id"), "{text:?}: {message}");
     }
-    let told = images("ARG R=web:1\nFROM $R", &[("R", "8db98c")]).unwrap_err();
-    assert!(told.contains("could be the beginning of an image's id"), "{told}");
+    let message = images("ARG R=web:1\nFROM $R", &[("R", "8db98c")]).unwrap_err();
+    assert!(message.contains("could be the beginning of an image's id"), "{message}");
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn uncertain_images_are_refused() {
         "FROM scratch\nCOPY --from=$X / /",
         "ARG BUILDPLATFORM=linux/s390x\nFROM --platform=$BUILDPLATFORM$X x:1",
     ] {
-        let told = reason(text);
-        assert!(told.starts_with("it is not certain which image"), "{text:?}: {told}");
+        let message = reason(text);
+        assert!(message.starts_with("it is not certain which image"), "{text:?}: {message}");
     }
     let doubled: String = (1..60).map(|n| format!("ARG X{n}=$X{0}$X{0}\n", n - 1)).collect();
     assert!(images(&format!("ARG X0=a\n{doubled}FROM $X59"), &[]).is_err());

@@ -30,7 +30,7 @@ fn with(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_example_of_the_contract_is_read() {
+fn the_documented_example_is_read() {
     let definition = Definition::parse(HELLO).unwrap();
     assert_eq!(definition.metadata.id.as_str(), "hello-note");
     assert_eq!((definition.run.len(), definition.validate.len()), (2, 1));
@@ -137,7 +137,7 @@ fn reports_every_problem_with_line_key_and_rule() {
 }
 
 #[test]
-fn several_problems_are_told_at_once_in_the_order_of_the_file() {
+fn several_problems_are_reported_in_the_order_of_the_file() {
     let yaml = with("category: Utility", "category: Fun").replacen("timeout: 10", "timeout: x", 1);
     let told = refusal(&yaml);
     assert_eq!(told.len(), 2);

@@ -56,7 +56,7 @@ fn paths_are_in_the_workspace_however_they_are_said() {
 }
 
 #[test]
-fn every_problem_of_a_step_is_told() {
+fn every_problem_of_a_step_is_reported() {
     let step = a_step(
         StepKind::Docker,
         &[("action", "run"), ("image", "Not An Image"), ("privileged", "true"), ("detach", "maybe")],
@@ -74,7 +74,7 @@ fn every_problem_of_a_step_is_told() {
 }
 
 #[test]
-fn an_unknown_action_is_told_with_those_that_there_are() {
+fn an_unknown_action_is_reported_with_the_known_ones() {
     let step = a_step(StepKind::Proxy, &[("action", "update"), ("domain", "x.example")]);
     assert_eq!(told(&step), ["action must be one of `add`, `remove`"]);
     let none = a_step(StepKind::File, &[("dest", "x")]);

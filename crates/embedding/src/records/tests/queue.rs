@@ -16,6 +16,16 @@ fn of_one_subject_one_job_runs_and_limits_hold() {
 }
 
 #[test]
+fn the_limit_of_a_pool_is_that_of_each_instance() {
+    let (mut records, claimed) = under_way();
+    records.unit(&request(21, 2, 2)).unwrap();
+    let narrow = ClaimLimits { builds: 1, ..LIMITS };
+    assert!(records.claim(claimed.lease.worker, narrow, NOW, NOW).is_none(), "it has its one build");
+    let other = WorkerId { instance: id(99).into(), ..claimed.lease.worker };
+    assert_eq!(records.claim(other, narrow, NOW, NOW).unwrap().job.id, id(121).into());
+}
+
+#[test]
 fn who_has_fewest_running_is_served_next() {
     let mut records = records();
     records.unit(&[insert(application(3, 1, "api")), entry()]).unwrap();

@@ -48,7 +48,7 @@ async fn a_command_runs_in_the_workspace_with_only_its_variables() {
 }
 
 #[tokio::test]
-async fn how_a_command_ended_is_told() {
+async fn the_end_of_a_command_is_reported() {
     let extending = Extending::new();
     let run = extending.begin(organization(), "note").await;
     for (text, code) in
@@ -59,7 +59,7 @@ async fn how_a_command_ended_is_told() {
 }
 
 #[tokio::test]
-async fn both_outputs_are_told_as_they_come() {
+async fn both_outputs_are_sent_as_they_come() {
     let extending = Extending::new();
     let run = extending.begin(organization(), "note").await;
     let recorder = Arc::new(Recorder::default());
@@ -84,8 +84,8 @@ async fn a_command_is_taken_back_by_another() {
     extending.revert(&run, 1, &with("rm -f made")).await.unwrap();
     assert!(!made.exists());
     extending.revert(&run, 1, &command("touch made")).await.unwrap();
-    let told = StepError::Rejected("`revert_cmd` ended with exit code 4".to_owned());
-    assert_eq!(extending.revert(&run, 1, &with("exit 4")).await, Err(told));
+    let expected = StepError::Rejected("`revert_cmd` ended with exit code 4".to_owned());
+    assert_eq!(extending.revert(&run, 1, &with("exit 4")).await, Err(expected));
     extending.runner.discard(&run).await.unwrap();
     assert!(!Path::new(&workspace).exists());
     assert!(matches!(extending.perform(&run, 1, &command("true")).await, Err(StepError::Retryable(_))));

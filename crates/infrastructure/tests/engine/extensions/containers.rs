@@ -111,7 +111,7 @@ async fn a_step_that_cannot_create_its_container_is_revertible() {
     broken.command = vec!["/no/such/program".to_owned()];
     let refused = extending.perform(&second, 1, &run_it(broken.clone())).await.unwrap_err();
     assert!(
-        matches!(&refused, StepError::Rejected(told) if told.contains("/no/such/program")),
+        matches!(&refused, StepError::Rejected(message) if message.contains("/no/such/program")),
         "{refused:?}"
     );
     extending.revert(&second, 1, &run_it(broken)).await.unwrap();
@@ -142,8 +142,11 @@ async fn only_a_change_of_starting_and_stopping_is_taken_back() {
         extending.revert(&run, 3, &stop("db")).await.unwrap();
     }
     assert!(is_running(&name));
-    let told = "this extension has created no container `other` for this organization";
-    assert_eq!(extending.perform(&run, 5, &stop("other")).await, Err(StepError::Rejected(told.to_owned())));
+    let expected = "this extension has created no container `other` for this organization";
+    assert_eq!(
+        extending.perform(&run, 5, &stop("other")).await,
+        Err(StepError::Rejected(expected.to_owned()))
+    );
     assert_eq!(extending.revert(&run, 5, &stop("other")).await, Ok(()));
 }
 
@@ -225,8 +228,11 @@ async fn ports_of_launchway_and_of_others_are_refused() {
         wanted.ports = vec![format!("{port}:80").try_into().unwrap()];
         run_it(wanted)
     };
-    let told = format!("the port {RESERVED} of this machine is Launchway's own: choose another");
-    assert_eq!(extending.perform(&run, 1, &publishing("db", RESERVED)).await, Err(StepError::Rejected(told)));
+    let message = format!("the port {RESERVED} of this machine is Launchway's own: choose another");
+    assert_eq!(
+        extending.perform(&run, 1, &publishing("db", RESERVED)).await,
+        Err(StepError::Rejected(message))
+    );
     extending.done(&run, 1, &publishing("one", 18_912)).await;
     let taken = extending.perform(&run, 2, &publishing("two", 18_912)).await;
     assert!(matches!(taken, Err(StepError::Rejected(_))), "{taken:?}");
@@ -249,7 +255,7 @@ async fn an_image_is_got_or_refused() {
     assert!(matches!(missing, Err(StepError::Rejected(_))), "{missing:?}");
     let registry = FakeRegistry::empty();
     let foreign = extending.perform(&run, 3, &pull(&registry.image())).await;
-    let Err(StepError::Rejected(told)) = foreign else { panic!("{foreign:?}") };
-    assert!(told.contains("no image may come from the registry"), "{told}");
+    let Err(StepError::Rejected(message)) = foreign else { panic!("{foreign:?}") };
+    assert!(message.contains("no image may come from the registry"), "{message}");
     assert_eq!(registry.requests(), 0);
 }

@@ -83,7 +83,7 @@ impl Working {
 
     async fn refused(&self, action: &Action) -> String {
         match self.extending.perform(&self.run, 8, action).await {
-            Err(StepError::Rejected(told)) => told,
+            Err(StepError::Rejected(message)) => message,
             other => panic!("{action:?}: {other:?}"),
         }
     }
@@ -202,10 +202,10 @@ async fn links_in_a_folder_are_copied_as_links() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_told() {
+async fn what_cannot_be_done_is_reported() {
     let working = Working::new().await;
     working.extending.done(&working.run, 1, &write("a/x", "one")).await;
-    for (action, told) in [
+    for (action, expected) in [
         (copy("nothing", "b"), "there is no `nothing` in the workspace"),
         (move_it("nothing", "b"), "there is no `nothing` in the workspace"),
         (move_it("a", "a/b"), "`a` cannot be put into itself"),
@@ -215,7 +215,7 @@ async fn what_cannot_be_done_is_told() {
         (make("a/x/y"), "`a/x/y` is below a path that is not a folder"),
         (write("a/x/y", ""), "`a/x/y` is below a path that is not a folder"),
     ] {
-        assert_eq!(working.refused(&action).await, told, "{action:?}");
+        assert_eq!(working.refused(&action).await, expected, "{action:?}");
         working.extending.revert(&working.run, 8, &action).await.unwrap();
         assert_eq!(working.all(), ["a/", "a/x=one"], "{action:?}");
     }

@@ -91,8 +91,8 @@ async fn a_port_outside_the_range_is_never_published() {
     let run = extending.begin(organization(), "postgres").await;
     for port in ["443:443", "5432:5432", "21099:80", "21110:80"] {
         let refused = extending.perform(&run, 1, &publishing("db", port)).await;
-        let Err(StepError::Rejected(told)) = refused else { panic!("{port}: {refused:?}") };
-        assert!(told.contains("21100-21109"), "{told}");
+        let Err(StepError::Rejected(message)) = refused else { panic!("{port}: {refused:?}") };
+        assert!(message.contains("21100-21109"), "{message}");
     }
     assert_eq!(extending.installation.traces.containers(), Vec::<String>::new());
     assert_eq!(extending.ports.held(), Vec::<u16>::new());
@@ -174,10 +174,10 @@ async fn an_organization_has_so_many_ports_and_no_more() {
     let run = extending.begin(whose, "postgres").await;
     extending.done(&run, 1, &publishing("one", "80")).await;
     let refused = extending.perform(&run, 2, &publishing("two", "80")).await;
-    let Err(StepError::Rejected(told)) = refused else { panic!("{refused:?}") };
+    let Err(StepError::Rejected(message)) = refused else { panic!("{refused:?}") };
     assert!(
-        told.starts_with("the quota `extension_ports` of this organization is reached: 1 of 1"),
-        "{told}"
+        message.starts_with("the quota `extension_ports` of this organization is reached: 1 of 1"),
+        "{message}"
     );
     let other = extending.begin(organization(), "postgres").await;
     extending.done(&other, 1, &publishing("one", "80")).await;

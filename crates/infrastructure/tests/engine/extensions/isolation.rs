@@ -36,9 +36,9 @@ async fn containers_of_others_are_not_reached() {
     }
     // One of the same extension that another run made is theirs to stop, but not to lead traffic to.
     let later = extending.begin(ours, "postgres").await;
-    let told = "this run has created no running container `db`";
+    let expected = "this run has created no running container `db`";
     let found = extending.runner.container(&later, &"db".parse().unwrap()).await;
-    assert_eq!(found, Err(StepError::Rejected(told.to_owned())));
+    assert_eq!(found, Err(StepError::Rejected(expected.to_owned())));
 }
 
 #[tokio::test]
@@ -47,8 +47,8 @@ async fn a_name_that_another_extension_answers_to_is_refused() {
     let run = extending.begin(ours, "postgres").await;
     extending.done(&run, 1, &run_it(spec("db"))).await;
     let other = extending.begin(ours, "mariadb").await;
-    let told = "the name `db` is used by another resource of this organization: choose another";
-    let refused = Err(StepError::Rejected(told.to_owned()));
+    let expected = "the name `db` is used by another resource of this organization: choose another";
+    let refused = Err(StepError::Rejected(expected.to_owned()));
     assert_eq!(extending.perform(&other, 1, &run_it(spec("db"))).await, refused);
     let file = format!("services: {{db: {{image: '{}'}}}}", base_image());
     let up = ComposeAction::Up { project: "shop".parse().unwrap(), file: ComposeText::Inline(file) };
@@ -151,7 +151,7 @@ async fn a_volume_that_somebody_else_made_is_not_used() {
     let refused = extending.perform(&run, 2, &run_it(wanted)).await;
     docker(&["volume", "rm", &volume]);
     assert!(
-        matches!(&refused, Err(StepError::Rejected(told)) if told.contains("belongs to another owner")),
+        matches!(&refused, Err(StepError::Rejected(message)) if message.contains("belongs to another owner")),
         "{refused:?}"
     );
 }

@@ -119,9 +119,9 @@ async fn a_deleted_user_does_not_come_back() {
     }
     machine.extending.done(&run, 2, &delete("nobody-there")).await;
     assert_eq!(machine.changes(), ["userdel -- ada"]);
-    let told = "the user `ada` is deleted, and cannot be recreated as it was";
+    let expected = "the user `ada` is deleted, and cannot be recreated as it was";
     let refused = machine.extending.revert(&run, 1, &delete("ada")).await;
-    assert_eq!(refused, Err(StepError::Rejected(told.to_owned())));
+    assert_eq!(refused, Err(StepError::Rejected(expected.to_owned())));
     machine.extending.revert(&run, 2, &delete("nobody-there")).await.unwrap();
 }
 
@@ -141,8 +141,8 @@ async fn only_the_groups_that_a_step_changed_are_changed_back() {
     assert_eq!(machine.groups("ada"), ["ada"]);
     machine.extending.revert(&run, 2, &removing).await.unwrap();
     assert_eq!(machine.groups("ada"), ["ada", "docs"]);
-    let told = StepError::Rejected("there is no user `nobody-there` on this machine".to_owned());
-    assert_eq!(machine.extending.perform(&run, 3, &add("nobody-there", &["web"])).await, Err(told));
+    let expected = StepError::Rejected("there is no user `nobody-there` on this machine".to_owned());
+    assert_eq!(machine.extending.perform(&run, 3, &add("nobody-there", &["web"])).await, Err(expected));
 }
 
 #[tokio::test]

@@ -60,8 +60,8 @@ impl Installation {
     pub(crate) fn prepare(place: Place, rows: u32) -> Result<Self> {
         let server = place.serve()?;
         let token = launch::register(&server)?;
-        let wish = launch::static_site("template", place.repository.display());
-        let application = launch::create(&server, &token, &wish)?;
+        let body = launch::static_site("template", place.repository.display());
+        let application = launch::create(&server, &token, &body)?;
         let deployed = launch::wait_until_deployed(server.port, &token, &application)?;
         let deployment = http::text_field(&deployed, "id")?;
         drop(server);

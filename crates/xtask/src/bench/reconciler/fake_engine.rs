@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_events_while_told_to() {
+    fn sends_events_while_enabled() {
         let scratch = Scratch::create(&env::temp_dir(), "engine", &[]).unwrap();
         let engine = FakeEngine::listen(scratch.path()).unwrap();
         let organization = "o".to_owned();

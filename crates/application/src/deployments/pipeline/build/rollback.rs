@@ -29,8 +29,9 @@ impl Rollback {
         to: DeploymentId,
     ) -> Result<Version, JobError> {
         attempt.log.write_line(Level::Info, format!("Rolling back to deployment {to}")).await;
+        let artifact = self.records.context.terms.artifact;
         let gone =
-            || JobError::Permanent("the image or the files of that deployment no longer exist".to_owned());
+            || JobError::Permanent(format!("the {artifact} or the files of that deployment no longer exist"));
         let scope = Scope::of_record(attempt.owner.organization);
         let earlier = self.deployments.get(scope, to).await?.ok_or_else(gone)?;
         if let Some(commit) = &earlier.commit {

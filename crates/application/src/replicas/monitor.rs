@@ -1,0 +1,149 @@
+//! The heartbeats of this server.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::TimeDelta;
+use launchway_domain::{
+    clock::{Clock, Timestamp},
+    replicas::{EngineIdentity, LEADERSHIP, Pulse, Replica, ReplicaRegistry, conflict},
+    store::StoreError,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{OwnReplica, Shared};
+
+/// The interval of heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// The time before the end of a term at which this server stops to act as the leader.
+const MARGIN: Duration = Duration::from_secs(2);
+/// The interval at which the engine is identified again.
+const IDENTIFY: Duration = Duration::from_secs(30);
+/// The timeout of identifying the engine.
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The ports of the monitor.
+pub struct ReplicaMonitorPorts {
+    /// Registers replicas.
+    pub registry: Arc<dyn ReplicaRegistry>,
+    /// Identifies the engine.
+    pub engine: Arc<dyn EngineIdentity>,
+    /// The clock of this machine.
+    pub clock: Arc<dyn Clock>,
+    /// Gets the difference between the clock of the database and `clock`.
+    pub on_clock_offset: Box<dyn Fn(TimeDelta) + Send + Sync>,
+}
+
+/// The reason why this server must not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplicaEnd {
+    /// Another replica started earlier, and uses another engine.
+    OtherEngine(Box<Replica>),
+    /// Another process was registered with the id of this server.
+    SameId,
+}
+
+/// Registers this server, and sends its heartbeats.
+pub struct ReplicaMonitor {
+    ports: ReplicaMonitorPorts,
+    shared: Arc<Shared>,
+    replica: Replica,
+    identified: Option<Instant>,
+}
+
+impl ReplicaMonitor {
+    /// Registers `replica`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the registry does not respond; [`ReplicaEnd`] if it must not run, and then it is not registered.
+    pub async fn register(
+        ports: ReplicaMonitorPorts,
+        replica: Replica,
+    ) -> Result<Result<Self, ReplicaEnd>, StoreError> {
+        let engine = timeout(ENGINE_TIMEOUT, ports.engine.engine_id()).await.ok().flatten();
+        let identified = engine.is_some().then(Instant::now);
+        let replica = Replica { engine, ..replica };
+        let shared = Arc::new(Shared::new(replica.clone(), Arc::clone(&ports.registry)));
+        let mut monitor = Self { ports, shared, replica, identified };
+        let (sent, local) = (Instant::now(), monitor.ports.clock.now());
+        let pulse = monitor.ports.registry.register(&monitor.replica).await?;
+        Ok(match monitor.accept(&pulse, sent, local) {
+            None => Ok(monitor),
+            Some(end) => {
+                monitor.leave().await;
+                Err(end)
+            }
+        })
+    }
+
+    /// Returns this server as one of the replicas.
+    #[must_use]
+    pub fn own(&self) -> OwnReplica {
+        OwnReplica(Some(Arc::clone(&self.shared)))
+    }
+
+    /// Sends heartbeats until `stop` is true, and then ends the registration. Returns early if this server must not go on.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Option<ReplicaEnd> {
+        loop {
+            let is_stopped = tokio::select! {
+                () = sleep(HEARTBEAT) => false,
+                _ = stop.wait_for(|stop| *stop) => true,
+            };
+            if is_stopped {
+                self.leave().await;
+                return None;
+            }
+            if let Some(end) = self.beat().await {
+                self.shared.leadership.send_replace(None);
+                return Some(end);
+            }
+        }
+    }
+
+    async fn beat(&mut self) -> Option<ReplicaEnd> {
+        if self.identified.is_none_or(|identified| identified.elapsed() >= IDENTIFY) {
+            let engine = timeout(ENGINE_TIMEOUT, self.ports.engine.engine_id()).await.ok().flatten();
+            self.identified = engine.is_some().then(Instant::now);
+            self.replica.engine = engine.or(self.replica.engine.take());
+        }
+        let (sent, local) = (Instant::now(), self.ports.clock.now());
+        match timeout(LEADERSHIP, self.ports.registry.heartbeat(&self.replica)).await {
+            Ok(Ok(pulse)) => self.accept(&pulse, sent, local),
+            Ok(Err(StoreError::Stale)) => Some(ReplicaEnd::SameId),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "heartbeat failed");
+                None
+            }
+            Err(_elapsed) => {
+                tracing::warn!("heartbeat timed out");
+                None
+            }
+        }
+    }
+
+    /// Takes the answer to a heartbeat that was sent at `sent`, which was `local` by the clock of this machine.
+    fn accept(&mut self, pulse: &Pulse, sent: Instant, local: Timestamp) -> Option<ReplicaEnd> {
+        if let Some(other) = conflict(&self.registered(pulse), &pulse.replicas) {
+            return Some(ReplicaEnd::OtherEngine(Box::new(other.clone())));
+        }
+        let local = local + sent.elapsed() / 2;
+        self.shared.publish(pulse, sent + LEADERSHIP - MARGIN, local);
+        (self.ports.on_clock_offset)(pulse.now - local);
+        None
+    }
+
+    /// Returns the own record, which may know the engine from an earlier run.
+    fn registered(&self, pulse: &Pulse) -> Replica {
+        let own = pulse.replicas.iter().find(|one| one.replica.id == self.replica.id);
+        own.map_or_else(|| self.replica.clone(), |own| own.replica.clone())
+    }
+
+    async fn leave(&mut self) {
+        self.shared.leadership.send_replace(None);
+        if let Err(error) = self.ports.registry.leave(self.replica.id, self.replica.boot).await {
+            tracing::warn!(%error, "registration of this replica could not be ended");
+        }
+    }
+}

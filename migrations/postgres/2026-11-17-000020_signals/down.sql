@@ -1,0 +1,12 @@
+DROP TRIGGER jobs_are_announced_on_update ON jobs;
+DROP TRIGGER jobs_are_announced ON jobs;
+DROP TRIGGER extension_routes_change_routes_on_update ON extension_routes;
+DROP TRIGGER extension_routes_change_routes ON extension_routes;
+DROP TRIGGER deployments_change_routes ON deployments;
+DROP TRIGGER applications_change_routes ON applications;
+DROP TRIGGER hosts_change_routes_on_update ON hosts;
+DROP TRIGGER hosts_change_routes ON hosts;
+DROP FUNCTION notify_jobs();
+DROP FUNCTION advance_routes_epoch();
+DROP TABLE jobs_epoch;
+DROP TABLE routes_epoch;

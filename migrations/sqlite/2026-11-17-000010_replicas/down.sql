@@ -1,0 +1,4 @@
+DROP TABLE catalog_version;
+DROP TABLE drains;
+DROP TABLE leadership;
+DROP TABLE replicas;

@@ -1,0 +1,12 @@
+DROP TRIGGER jobs_are_announced_on_update;
+DROP TRIGGER jobs_are_announced_on_insert;
+DROP TRIGGER extension_routes_change_routes_on_delete;
+DROP TRIGGER extension_routes_change_routes_on_update;
+DROP TRIGGER extension_routes_change_routes_on_insert;
+DROP TRIGGER deployments_change_routes_on_update;
+DROP TRIGGER applications_change_routes_on_update;
+DROP TRIGGER hosts_change_routes_on_delete;
+DROP TRIGGER hosts_change_routes_on_update;
+DROP TRIGGER hosts_change_routes_on_insert;
+DROP TABLE jobs_epoch;
+DROP TABLE routes_epoch;
