@@ -1,5 +1,7 @@
 //! Several servers of one installation on one PostgreSQL database.
 
+mod artifacts;
+
 use std::{
     fs,
     io::{Read as _, Write as _},

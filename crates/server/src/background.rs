@@ -364,3 +364,54 @@ fn git_options(config: &Config, data: &DataDir) -> GitOptions {
         limits: GitLimits { free_bytes: config.deployments.min_free_disk, ..GitLimits::default() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use launchway_application::WakeListener;
+    use tokio::{sync::mpsc, time::Instant};
+
+    use super::*;
+
+    /// A subscription that ends when its sender is dropped.
+    struct Receiver(mpsc::UnboundedReceiver<Signal>);
+
+    #[async_trait::async_trait]
+    impl SignalReceiver for Receiver {
+        async fn next(&mut self) -> Option<Signal> {
+            self.0.recv().await
+        }
+    }
+
+    async fn is_woken(listener: &mut WakeListener) -> bool {
+        let start = Instant::now();
+        listener.wait_timeout(Duration::from_secs(60)).await;
+        start.elapsed() < Duration::from_secs(60)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_wakes_only_those_who_wait_for_it() {
+        let (jobs, routes) = (WakeSignal::default(), WakeSignal::default());
+        let (mut for_jobs, mut for_routes) = (jobs.listen(), routes.listen());
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (_stop, told) = watch::channel(false);
+        let task = spawn(wake_for_signals(Box::new(Receiver(receiver)), (jobs, routes), told));
+        sender.send(Signal::Jobs).unwrap();
+        assert!(is_woken(&mut for_jobs).await);
+        assert!(!is_woken(&mut for_routes).await);
+        sender.send(Signal::Routes).unwrap();
+        assert!(is_woken(&mut for_routes).await);
+        assert!(!is_woken(&mut for_jobs).await);
+        drop(sender);
+        task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stop_ends_the_subscription() {
+        let (_sender, receiver) = mpsc::unbounded_channel();
+        let (stop, told) = watch::channel(false);
+        let wakes = (WakeSignal::default(), WakeSignal::default());
+        let task = spawn(wake_for_signals(Box::new(Receiver(receiver)), wakes, told));
+        stop.send_replace(true);
+        task.await.unwrap();
+    }
+}
