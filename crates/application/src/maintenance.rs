@@ -302,7 +302,7 @@ impl Maintenance {
     }
 
     async fn remove_jobs(&self, before: Timestamp) {
-        loop {
+        while self.context.replica.is_leader() {
             match self.ports.queue.forget(before).await {
                 Ok(0) => break,
                 Ok(jobs) => tracing::info!(jobs, "old jobs removed"),
@@ -315,7 +315,7 @@ impl Maintenance {
     }
 
     async fn trim_logs(&self) {
-        loop {
+        while self.context.replica.is_leader() {
             match self.ports.logs.trim(self.timings.kept_lines).await {
                 Ok(0) => break,
                 Ok(lines) => tracing::info!(lines, "old log lines removed"),

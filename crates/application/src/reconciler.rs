@@ -288,10 +288,11 @@ impl Reconciler {
         };
         self.report_available();
         let snapshot = self.publish(live, busy, Some(found.into()));
-        if !self.context.replica.is_leader() {
-            return true;
-        }
         for version in snapshot.live.iter() {
+            // Each time: a round may take longer than a term.
+            if !self.context.replica.is_leader() {
+                return true;
+            }
             let is_busy = snapshot.busy.contains(&SubjectId::from(version.application.id));
             self.reconcile(version, Observed::of(version, &snapshot.view), is_busy).await;
         }
@@ -362,6 +363,9 @@ impl Reconciler {
         let (this, version, terms) = (Arc::clone(self), version.clone(), self.context.terms);
         tokio::spawn(async move {
             let Ok(_place) = Arc::clone(&this.places).acquire_owned().await else { return };
+            if !this.context.replica.is_leader() {
+                return this.end_attempt(id);
+            }
             let again = if attempt.is_last { ": this is the last attempt" } else { "" };
             this.note(&version, Level::Warn, format!("{}: restarting it{again}", cause(observed, terms)))
                 .await;
@@ -394,10 +398,12 @@ impl Reconciler {
     }
 
     async fn enqueue_now(&self, version: &LiveVersion, cause: &str) {
-        self.note(version, Level::Warn, cause.to_owned()).await;
         let job = job_about(&version.application, JobKind::Reconcile, &self.context);
         match self.context.commit_as_leader(vec![JobWrite::Enqueue(job).into()]).await {
-            Ok(()) => self.context.wake.notify(),
+            Ok(()) => {
+                self.note(version, Level::Warn, cause.to_owned()).await;
+                self.context.wake.notify();
+            }
             Err(error) => tracing::warn!(%error, "reconcile job could not be enqueued"),
         }
     }

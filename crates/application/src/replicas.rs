@@ -7,7 +7,7 @@ mod tests;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
     time::Duration,
 };
@@ -15,9 +15,11 @@ use std::{
 use chrono::TimeDelta;
 use launchway_domain::{
     auth::Actor,
-    clock::Timestamp,
     ids::InstanceId,
-    replicas::{CLOCK_TOLERANCE, Drain, Patience, Pulse, Replica, ReplicaRegistry, ReplicaStatus, Term},
+    replicas::{
+        CLOCK_TOLERANCE, Drain, LONGEST_DRAIN, Patience, Pulse, ROUTE_LEASE, Replica, ReplicaRegistry,
+        ReplicaStatus, Term,
+    },
     store::StoreError,
 };
 use tokio::{
@@ -45,6 +47,8 @@ struct Shared {
     leadership: watch::Sender<Option<Held>>,
     /// The clock of the database minus that of this server, in microseconds.
     clock_offset: AtomicI64,
+    /// The installation has, or had recently, other replicas.
+    has_others: AtomicBool,
 }
 
 /// A term, and the time until which it holds even if no heartbeat succeeds.
@@ -129,6 +133,18 @@ impl OwnReplica {
         })
     }
 
+    /// Returns the time after which the routes of the own front proxy to containers expire unless this server confirms
+    /// them; `None` if there is only one server. Others remove containers while this server is dead, and their addresses
+    /// are assigned again.
+    pub(crate) fn route_lease(&self) -> Option<Duration> {
+        self.has_others().then_some(ROUTE_LEASE)
+    }
+
+    /// Returns whether the installation has, or had recently, other replicas.
+    pub(crate) fn has_others(&self) -> bool {
+        self.0.as_ref().is_some_and(|shared| shared.has_others.load(Ordering::Relaxed))
+    }
+
     /// Returns the routes epoch; `None` if there is only one server.
     pub(crate) async fn routes_epoch(&self) -> Result<Option<i64>, StoreError> {
         match &self.0 {
@@ -148,18 +164,19 @@ impl OwnReplica {
     /// Waits until the front proxies of all other living replicas have the current routes, or for ten seconds.
     pub(crate) async fn wait_for_routes(&self) {
         let Some(shared) = &self.0 else { return };
-        match timeout(SWITCH_LIMIT, shared.wait_for_routes()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "routes of other replicas could not be read"),
-            Err(_elapsed) => tracing::warn!("another replica did not switch its routes in time"),
+        if timeout(SWITCH_LIMIT, shared.wait_for_routes()).await.is_err() {
+            tracing::warn!("another replica did not switch its routes in time");
         }
     }
 
     /// Waits until the other replicas of `patience` have drained a target. Each has its own time limit.
     pub(crate) async fn drain_others(&self, drain: &Drain, patience: Patience) {
         let Some(shared) = &self.0 else { return };
-        if let Err(error) = shared.drain_others(drain, patience).await {
-            tracing::warn!(%error, "drains of other replicas could not be read");
+        if timeout(LONGEST_DRAIN, shared.drain_others(drain, patience)).await.is_err() {
+            tracing::warn!("another replica did not drain in time");
+        }
+        if let Err(error) = shared.registry.forget_drain(drain).await {
+            tracing::warn!(%error, "request to drain could not be deleted");
         }
     }
 
@@ -182,15 +199,22 @@ impl OwnReplica {
 
 impl Shared {
     fn new(replica: Replica, registry: Arc<dyn ReplicaRegistry>) -> Self {
-        Self { replica, registry, leadership: watch::Sender::new(None), clock_offset: AtomicI64::default() }
+        let leadership = watch::Sender::new(None);
+        Self {
+            replica,
+            registry,
+            leadership,
+            clock_offset: AtomicI64::default(),
+            has_others: AtomicBool::default(),
+        }
     }
 
     fn term(&self) -> Option<Term> {
         self.leadership.borrow().filter(|held| Instant::now() < held.until).map(|held| held.term)
     }
 
-    /// Publishes the answer to a heartbeat that was sent at `sent`, until which the term is certain.
-    fn publish(&self, pulse: &Pulse, until: Instant, local: Timestamp) {
+    /// Publishes the answer to a heartbeat. Its term is certain until `until`.
+    fn publish(&self, pulse: &Pulse, until: Instant) {
         let was_leader = self.leadership.borrow().is_some();
         self.leadership.send_replace(pulse.term.map(|term| Held { term, until }));
         match (was_leader, pulse.term) {
@@ -198,25 +222,40 @@ impl Shared {
             (true, None) => tracing::warn!("another replica leads"),
             _ => {}
         }
-        let offset = (pulse.now - local).num_microseconds().unwrap_or(i64::MAX);
-        self.clock_offset.store(offset, Ordering::Relaxed);
+        let has_others = pulse.replicas.iter().any(|other| other.replica.id != self.replica.id);
+        self.has_others.store(has_others, Ordering::Relaxed);
     }
 
-    async fn wait_for_routes(&self) -> Result<(), StoreError> {
-        let epoch = self.registry.routes_epoch().await?;
-        while self.registry.behind(self.replica.id, epoch).await? > 0 {
+    async fn wait_for_routes(&self) {
+        let epoch = loop {
+            match answered(self.registry.routes_epoch().await) {
+                Some(epoch) => break epoch,
+                None => sleep(POLL).await,
+            }
+        };
+        while answered(self.registry.behind(self.replica.id, epoch).await) != Some(0) {
             sleep(POLL).await;
         }
-        Ok(())
     }
 
-    async fn drain_others(&self, drain: &Drain, patience: Patience) -> Result<(), StoreError> {
-        if self.registry.request_drain(self.replica.id, drain, patience).await? == 0 {
-            return Ok(());
+    async fn drain_others(&self, drain: &Drain, patience: Patience) {
+        let requested = loop {
+            match answered(self.registry.request_drain(self.replica.id, drain, patience).await) {
+                Some(requested) => break requested,
+                None => sleep(DRAIN_POLL).await,
+            }
+        };
+        if requested == 0 {
+            return;
         }
-        while self.registry.undrained(drain, patience).await? > 0 {
+        while answered(self.registry.undrained(drain, patience).await) != Some(0) {
             sleep(DRAIN_POLL).await;
         }
-        self.registry.forget_drain(drain).await
     }
+}
+
+/// Returns the answer about other replicas, if there is one: a database that does not respond for a moment does not end
+/// a wait.
+fn answered<T>(answer: Result<T, StoreError>) -> Option<T> {
+    answer.inspect_err(|error| tracing::debug!(%error, "other replicas could not be read")).ok()
 }

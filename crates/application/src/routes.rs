@@ -24,7 +24,7 @@ use launchway_domain::{
 };
 use tokio::{
     sync::Mutex,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
 use crate::{OwnReplica, WakeSignal};
@@ -73,6 +73,10 @@ struct Told {
 
 /// The longest that an update waits for sites that are fetched from other servers, and the least time for each.
 const SITES_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(50));
+
+/// The time for which a drain for another replica is tried, and the pause between two tries.
+const DRAIN_RETRIES: Duration = Duration::from_secs(60);
+const DRAIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The interval at which the router gets all routes again, even without a change.
 const REPEAT: Duration = Duration::from_secs(60);
@@ -169,9 +173,13 @@ impl Routes {
         let told = *self.told.lock().await;
         let epoch = self.replica.routes_epoch().await.map_err(unreadable)?;
         let is_recent = told.is_some_and(|told| told.at.elapsed() < REPEAT && told.epoch == epoch);
-        match is_recent && (!self.ports.router.is_there() || self.ports.router.is_current().await?) {
-            true => Ok(()),
-            false => self.follow_all().await,
+        let is_there = self.ports.router.is_there();
+        if !(is_recent && (!is_there || self.ports.router.is_current().await?)) {
+            self.follow_all().await?;
+        }
+        match is_there {
+            true => self.ports.router.lease(self.replica.route_lease()).await,
+            false => Ok(()),
         }
     }
 
@@ -186,7 +194,11 @@ impl Routes {
             }
             let this = Arc::clone(self);
             tokio::spawn(async move {
-                this.drain_own(&drain).await;
+                // While the front proxy does not answer, requests may be in flight.
+                let end = Instant::now() + DRAIN_RETRIES;
+                while !this.drain_own(&drain).await && Instant::now() < end {
+                    sleep(DRAIN_PAUSE).await;
+                }
                 if let Err(error) = this.replica.report_drained(&drain).await {
                     tracing::warn!(%error, "drain could not be reported");
                 }
@@ -248,11 +260,14 @@ impl Routes {
         self.draining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn drain_own(&self, drain: &Drain) {
+    /// Returns whether the own front proxy has drained a target.
+    async fn drain_own(&self, drain: &Drain) -> bool {
         let Drain { application, container } = drain.clone();
-        if let Err(error) = self.ports.router.drain(application, container).await {
+        let drained = self.ports.router.drain(application, container).await;
+        if let Err(error) = &drained {
             tracing::warn!(application.id = %application, %error, "drain failed");
         }
+        drained.is_ok()
     }
 
     /// Returns the URL of an application; `None` if no traffic is routed.
@@ -312,20 +327,19 @@ impl Routes {
             Some(_) if application.is_stopped => Target::Stopped,
             Some(live) if live.container.is_none() => {
                 let deadline = deadline.max(Instant::now() + SITES_WAIT.1);
-                let site = match timeout_at(deadline, self.site(live)).await {
-                    Ok(Ok(site)) => site,
-                    outcome => {
-                        if let Ok(Err(error)) = outcome {
-                            tracing::warn!(%error, deployment.id = %live.id, "release of a site cannot be fetched");
-                        }
-                        let last = self.served().get(&application.id).cloned();
-                        return Ok((last.map_or(Target::Absent, Target::Site), Completeness::Pending));
-                    }
-                };
-                if let Some(folder) = &site {
-                    self.served().insert(application.id, folder.clone());
+                let found = timeout_at(deadline, self.site(live)).await;
+                if let Ok(Err(error)) = &found {
+                    tracing::warn!(%error, deployment.id = %live.id, "release of a site cannot be fetched");
                 }
-                site.map_or(Target::Absent, Target::Site)
+                let Ok(Ok(Some(folder))) = found else {
+                    // Another server may not have archived it yet.
+                    let is_lost = matches!(found, Ok(Ok(None))) && self.replica.route_lease().is_none();
+                    let completeness = if is_lost { Completeness::Complete } else { Completeness::Pending };
+                    let last = self.served().get(&application.id).cloned().filter(|_| !is_lost);
+                    return Ok((last.map_or(Target::Absent, Target::Site), completeness));
+                };
+                self.served().insert(application.id, folder.clone());
+                Target::Site(folder)
             }
             Some(live) => self.live_target(live).await?,
         };

@@ -67,8 +67,8 @@ impl RuntimeLogs {
         Self { rates: RateLimiter::new(bytes_per_second), ..self }
     }
 
-    /// Collects the new output of the container of `deployment` and its `sidecars` before `now`. Returns
-    /// whether there was any.
+    /// Collects the new output of the container of `deployment` and its `sidecars`, which run: only the output before
+    /// `now`, if there are several. Returns whether there was any.
     ///
     /// # Errors
     /// A sentence for the log; then nothing was collected.
@@ -79,9 +79,34 @@ impl RuntimeLogs {
         sidecars: &[Sidecar],
         now: Timestamp,
     ) -> Result<bool, String> {
+        self.collect_before(application, deployment, sidecars, (now, now)).await
+    }
+
+    /// Collects the last output of the container of `deployment` and its `sidecars`, which are stopped.
+    ///
+    /// # Errors
+    /// A sentence for the log; then nothing was collected.
+    pub(crate) async fn collect_last(
+        &self,
+        application: &Application,
+        deployment: &Deployment,
+        sidecars: &[Sidecar],
+        now: Timestamp,
+    ) -> Result<bool, String> {
+        // Their lines have the time of the engine, whose clock may be ahead.
+        self.collect_before(application, deployment, sidecars, (now, Timestamp::MAX_UTC)).await
+    }
+
+    async fn collect_before(
+        &self,
+        application: &Application,
+        deployment: &Deployment,
+        sidecars: &[Sidecar],
+        times: (Timestamp, Timestamp),
+    ) -> Result<bool, String> {
         let mut collected = self.collected.lock().await;
         for _ in 0..ATTEMPTS {
-            match self.collect_once(&mut collected, application, deployment, sidecars, now).await? {
+            match self.collect_once(&mut collected, application, deployment, sidecars, times).await? {
                 Some(has_output) => return Ok(has_output),
                 // Another server has collected meanwhile.
                 None => collected.forget(deployment, sidecars),
@@ -97,7 +122,7 @@ impl RuntimeLogs {
         application: &Application,
         deployment: &Deployment,
         sidecars: &[Sidecar],
-        now: Timestamp,
+        (now, end): (Timestamp, Timestamp),
     ) -> Result<Option<bool>, String> {
         let Some(container) = &deployment.container else { return Ok(Some(false)) };
         let mut printed = vec![Printed::by(&container.id, None)];
@@ -112,7 +137,7 @@ impl RuntimeLogs {
             one.lines = lines.map_err(|error| error.to_string())?;
         }
         if !sidecars.is_empty() {
-            cut_together(&mut printed, now);
+            cut_together(&mut printed, end);
         }
         if printed.iter().all(|one| one.lines.is_empty()) {
             return Ok(Some(false));
@@ -191,11 +216,11 @@ impl<'a> Printed<'a> {
 /// Cuts the lines of several containers at the same time, and leaves the rest for the next collection. The
 /// log stores one time for all of them, so that no earlier line of one may be missing when a later one of
 /// another is stored.
-fn cut_together(printed: &mut [Printed<'_>], now: Timestamp) {
+fn cut_together(printed: &mut [Printed<'_>], end: Timestamp) {
     let floods = printed.iter().filter(|one| one.lines.len() >= LINES);
-    let end = floods.filter_map(|one| one.lines.last()).map(|line| line.at).min();
+    let last = floods.filter_map(|one| one.lines.last()).map(|line| line.at).min();
     for one in printed.iter_mut() {
-        one.lines.retain(|line| line.at < now && end.is_none_or(|end| line.at <= end));
+        one.lines.retain(|line| line.at < end && last.is_none_or(|last| line.at <= last));
     }
 }
 

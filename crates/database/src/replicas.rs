@@ -60,10 +60,12 @@ impl ReplicaRegistry for Database {
                 .filter(leadership::replica.eq(DbId::from(id)).and(leadership::boot.eq(DbId::from(boot))))
                 .set(leadership::valid_until.eq(now))
                 .execute(connection)?;
-            diesel::update(replicas::table)
-                .filter(replicas::id.eq(DbId::from(id)).and(replicas::boot.eq(DbId::from(boot))))
-                .set(replicas::left_at.eq(now))
+            let own = replicas::id.eq(DbId::from(id)).and(replicas::boot.eq(DbId::from(boot)));
+            // One that was refused at its start never had a route.
+            diesel::delete(replicas::table)
+                .filter(own.and(replicas::routes_seen.eq(0)))
                 .execute(connection)?;
+            diesel::update(replicas::table).filter(own).set(replicas::left_at.eq(now)).execute(connection)?;
             Ok(())
         })
         .await
@@ -89,10 +91,10 @@ impl ReplicaRegistry for Database {
 
     async fn behind(&self, replica: InstanceId, epoch: i64) -> Result<usize, StoreError> {
         self.read(move |connection| {
-            let alive_since = DbTs(database_now(connection)? - ALIVE_WITHIN);
+            let now = database_now(connection)?;
             let behind: i64 = replicas::table
                 .filter(replicas::id.ne(DbId::from(replica)))
-                .filter(replicas::seen_at.gt(alive_since))
+                .filter(rows::seen_within(ALIVE_WITHIN, now))
                 .filter(replicas::left_at.is_null())
                 .filter(replicas::routes_seen.lt(epoch))
                 .count()
@@ -169,11 +171,17 @@ pub(super) fn database_now(connection: &mut AnyConnection) -> Result<Timestamp, 
 /// Inserts the row of a replica, in place of that of an earlier run.
 fn register(connection: &mut AnyConnection, replica: &Replica, now: Timestamp) -> Result<(), QueryError> {
     let id = DbId::from(replica.id);
-    let earlier: Option<Option<String>> =
-        replicas::table.find(id).select(replicas::engine).first(connection).optional()?;
+    let earlier: Option<(Option<String>, i64)> = replicas::table
+        .find(id)
+        .select((replicas::engine, replicas::routes_seen))
+        .first(connection)
+        .optional()?;
     diesel::delete(replicas::table.find(id)).execute(connection)?;
-    let engine = replica.engine.clone().or(earlier.flatten());
-    let row = ReplicaRow::new(&Replica { engine, ..replica.clone() }, now);
+    // Its front proxy goes on with the routes that it had.
+    let (engine, routes_seen) = earlier.unwrap_or_default();
+    let engine = replica.engine.clone().or(engine);
+    let replica = Replica { engine, started_at: now, ..replica.clone() };
+    let row = ReplicaRow::new(&replica, now, routes_seen);
     diesel::insert_into(replicas::table).values(row).execute(connection)?;
     Ok(())
 }
@@ -198,6 +206,7 @@ fn pulse(connection: &mut AnyConnection, replica: &Replica, now: Timestamp) -> R
         diesel::delete(replicas::table)
             .filter(replicas::seen_at.lt(DbTs(now - REMEMBERED)))
             .execute(connection)?;
+        drains::forget_old(connection, now)?;
         hand_over_jobs(connection, now)?;
     }
     Ok(Pulse { now, term, replicas: statuses(connection, now)? })

@@ -18,10 +18,15 @@ use crate::{
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(15);
 /// The time within which a replica that was stopped or died is expected to be back.
 pub const RETURNS_WITHIN: Duration = Duration::from_secs(60);
+/// The time without a confirmation after which a front proxy stops routing to containers. Even the front proxy of a server
+/// that is dead, restarted in between, ends before [`RETURNS_WITHIN`], for which the addresses of removed containers are kept.
+pub const ROUTE_LEASE: Duration = Duration::from_secs(20);
+/// The longest drain that a replica is waited for: a front proxy ends each before that.
+pub const LONGEST_DRAIN: Duration = Duration::from_secs(25 * 60 * 60);
 /// The duration of a leadership without a heartbeat.
 pub const LEADERSHIP: Duration = Duration::from_secs(10);
 /// The time after which the record of a dead replica is deleted.
-pub const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 /// The largest difference between the clocks of a server and of the database with which it is ready.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
 
@@ -40,7 +45,7 @@ pub struct Replica {
     pub address: String,
     /// The id of its container engine; `None` while it is unknown.
     pub engine: Option<String>,
-    /// The time of its start.
+    /// The time of its start, by the clock of the database once it is registered.
     pub started_at: Timestamp,
 }
 
@@ -202,7 +207,7 @@ pub enum Write {
 }
 
 /// Returns the replica with another engine because of which `own` must not run: of two such replicas, the one that started
-/// later stops.
+/// later stops. Their starts are times of the database, so that the clocks of the machines do not matter.
 #[must_use]
 pub fn conflict<'a>(own: &Replica, replicas: &'a [ReplicaStatus]) -> Option<&'a Replica> {
     let engine = own.engine.as_ref()?;
@@ -237,6 +242,15 @@ impl FromStr for ReleaseVersion {
             (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch)), None) => Ok(Self { major, minor, patch }),
             _ => Err(InvalidReleaseVersion),
         }
+    }
+}
+
+impl ReleaseVersion {
+    /// Returns whether servers of both versions may share a database: this one is the same, an older one, or the next one.
+    #[must_use]
+    pub fn can_follow(self, other: Self) -> bool {
+        let next = (other.major, other.minor + 1);
+        (self.major, self.minor) <= next || (self.major, self.minor) == (other.major + 1, 0)
     }
 }
 
@@ -288,6 +302,21 @@ mod tests {
         }
         let unknown = a_replica(2, None, 20);
         assert_eq!(conflict(&unknown, &[seen(a_replica(1, Some("A"), 10), true)]), None);
+    }
+
+    #[test]
+    fn only_the_next_version_runs_beside_another() {
+        let version = |text: &str| text.parse::<ReleaseVersion>().unwrap();
+        for (own, other, can) in [
+            ("1.4.0", "1.4.9", true),
+            ("1.5.2", "1.4.0", true),
+            ("1.6.0", "1.4.9", false),
+            ("2.0.3", "1.9.0", true),
+            ("2.1.0", "1.9.0", false),
+            ("1.3.0", "1.4.0", true),
+        ] {
+            assert_eq!(version(own).can_follow(version(other)), can, "{own} {other}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Routes: the host names of applications, and the targets of their traffic.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
 
@@ -75,6 +75,17 @@ pub trait TrafficRouter: Send + Sync {
     /// [`StepError::Retryable`] if the router is unreachable.
     async fn is_current(&self) -> Result<bool, StepError> {
         Ok(false)
+    }
+
+    /// Lets the routes to containers expire `lease` after this call, unless it is repeated in time; without a
+    /// lease, they do not expire. An expired route is not in use until all routes are set again, because its
+    /// address may be that of another container by then.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] if the router is unreachable.
+    async fn lease(&self, lease: Option<Duration>) -> Result<(), StepError> {
+        let _ = lease;
+        Ok(())
     }
 
     /// Waits until no request is in progress to the previous target of `application`, or until the router's

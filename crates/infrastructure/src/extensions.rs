@@ -201,6 +201,10 @@ impl ExtensionRunner for HostRunner {
         self.workspaces.of(execution).to_string_lossy().into_owned()
     }
 
+    fn has_workspace(&self, execution: ExecutionId) -> bool {
+        self.workspaces.of(execution).is_dir()
+    }
+
     async fn begin(&self, run: &Run) -> Result<(), StepError> {
         self.workspaces.make(run.execution).await
     }

@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -28,13 +28,15 @@ pub struct FrontProxy {
     max_wait: Duration,
     /// The process id of the proxy that last got all routes; 0 for none.
     confirmed: Arc<AtomicU32>,
+    /// That proxy knows that its routes do not expire.
+    is_endless: Arc<AtomicBool>,
 }
 
 impl FrontProxy {
     /// Returns the proxy whose control socket is in `folder`.
     #[must_use]
     pub fn at(folder: &Path, max_wait: Duration) -> Self {
-        Self { control: Client::at(folder), max_wait, confirmed: Arc::default() }
+        Self { control: Client::at(folder), max_wait, confirmed: Arc::default(), is_endless: Arc::default() }
     }
 }
 
@@ -53,12 +55,26 @@ impl TrafficRouter for FrontProxy {
         let status = self.control.status().await.map_err(fault)?;
         self.control.replace_all(routes.iter().map(on_the_wire).collect()).await.map_err(fault)?;
         self.confirmed.store(status.process, Ordering::Relaxed);
+        self.is_endless.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     async fn is_current(&self) -> Result<bool, StepError> {
         let status = self.control.status().await.map_err(fault)?;
         Ok(status.is_trusted && status.process == self.confirmed.load(Ordering::Relaxed))
+    }
+
+    async fn lease(&self, lease: Option<Duration>) -> Result<(), StepError> {
+        if lease.is_none() && self.is_endless.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.control.lease(lease).await {
+            // A proxy of an earlier version does not know leases: its routes do not expire.
+            Err(ControlError::Refused(_)) if lease.is_none() => {}
+            outcome => outcome.map_err(fault)?,
+        }
+        self.is_endless.store(lease.is_none(), Ordering::Relaxed);
+        Ok(())
     }
 
     async fn drain(

@@ -43,6 +43,11 @@ pub enum Request {
         /// The new routes.
         routes: Vec<Route>,
     },
+    /// Lets the routes to containers expire, unless the request is repeated in time.
+    Lease {
+        /// The time until they expire; without it, they do not.
+        seconds: Option<u64>,
+    },
     /// Waits until no request to the application's previous targets is in flight, or until the limit has
     /// passed.
     Drain {

@@ -37,8 +37,8 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Creates the proxy with the routes on disk.
-    pub(crate) fn load(settings: &Settings, boot_id: &Path) -> io::Result<Self> {
+    /// Creates the proxy with the routes on disk, which may be those of a predecessor that still runs.
+    pub(crate) fn load(settings: &Settings, boot_id: &Path, has_predecessor: bool) -> io::Result<Self> {
         let access_log = match settings.access_log {
             true => AccessLog::open(&settings.folder.join(ACCESS_LOG))?,
             false => AccessLog::off(),
@@ -46,7 +46,7 @@ impl Proxy {
         let mut limits = settings.limits.clone();
         limits.connections = limits.connections.min(most_connections());
         Ok(Self {
-            routes: LiveRoutes::load(Store::in_folder(&settings.folder, boot_id)),
+            routes: LiveRoutes::load(Store::in_folder(&settings.folder, boot_id), has_predecessor),
             trusted: settings.trusted.clone(),
             access_log,
             notes_requests: settings.access_log,

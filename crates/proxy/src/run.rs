@@ -27,7 +27,7 @@ use crate::{
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The interval at which idle connections to applications are closed.
+/// The interval at which idle connections to applications are closed and routes expire.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// The interval at which a proxy checks that its folder still exists.
@@ -88,7 +88,8 @@ pub async fn run_in_boot(
     let folder = Folder::make(&settings.folder, access).map_err(unusable)?;
     let socket = Socket::get(&folder, settings.bind).await?;
     // Only now: until it hands over, a predecessor may still change the routes.
-    let proxy = Arc::new(Proxy::load(&settings, boot_id).map_err(unusable)?);
+    let has_predecessor = matches!(socket, Socket::Inherited(_));
+    let proxy = Arc::new(Proxy::load(&settings, boot_id, has_predecessor).map_err(unusable)?);
     let prepared = folder.prepare(access).map_err(unusable)?;
     let (listener, mut predecessor) = socket.own().await?;
     let control_socket = folder.publish(prepared).map_err(unusable)?;
@@ -178,6 +179,7 @@ async fn sweep(proxy: Arc<Proxy>) {
     let mut ticks = interval(SWEEP);
     loop {
         ticks.tick().await;
+        proxy.routes.expire().await;
         for place in proxy.routes.table().places() {
             place.upstream.close_idle(proxy.limits.upstream_keep_alive);
         }

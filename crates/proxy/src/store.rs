@@ -27,15 +27,28 @@ pub(crate) struct Store {
 pub(crate) struct Kept {
     /// These are all routes.
     pub(crate) is_complete: bool,
-    /// The routes, and for each whether it was set since the machine booted. The container of an older one
-    /// may have lost its address to another.
+    /// The time, in seconds, after which routes to containers expire unless the control plane confirms them.
+    pub(crate) lease: Option<u64>,
+    /// The routes, and for each whether it was set since the machine booted and has not expired. The container
+    /// of another one may have lost its address.
     pub(crate) routes: Vec<(Route, bool)>,
+}
+
+impl Kept {
+    /// Withdraws the trust in all routes to containers.
+    pub(crate) fn expire(&mut self) {
+        for (_, is_trusted) in &mut self.routes {
+            *is_trusted = false;
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
 struct Document {
     format: u32,
     is_complete: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lease: Option<u64>,
     routes: Vec<Record>,
 }
 
@@ -91,6 +104,7 @@ impl Store {
         let routes = document.routes.into_iter();
         Kept {
             is_complete: document.is_complete,
+            lease: document.lease,
             routes: routes.map(|record| (record.route, is_recent(&record.boot_id))).collect(),
         }
     }
@@ -100,6 +114,7 @@ impl Store {
             boot_id: if *is_trusted { self.boot_id.clone() } else { String::new() },
             route: route.clone(),
         });
-        Document { format: FORMAT, is_complete: kept.is_complete, routes: records.collect() }
+        let Kept { is_complete, lease, .. } = *kept;
+        Document { format: FORMAT, is_complete, lease, routes: records.collect() }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) struct Table {
     by_application: BTreeMap<String, (Route, RouteEntry)>,
     /// These are all routes.
     is_complete: bool,
+    lease: Option<u64>,
 }
 
 /// The route of a host.
@@ -51,7 +52,7 @@ impl Table {
     ///
     /// Returns which host is invalid, or belongs to two applications.
     pub(crate) fn new(kept: Kept, before: &Self, ground: &SharedState) -> Result<Self, String> {
-        let mut table = Self { is_complete: kept.is_complete, ..Self::default() };
+        let mut table = Self { is_complete: kept.is_complete, lease: kept.lease, ..Self::default() };
         for (route, is_trusted) in kept.routes {
             let entry = before.place_of(&route, is_trusted, ground);
             for host in &route.hosts {
@@ -74,7 +75,12 @@ impl Table {
         self.is_complete
     }
 
-    /// Returns whether every route was set since the machine booted.
+    /// Returns the time, in seconds, after which routes to containers expire unless they are confirmed.
+    pub(crate) fn lease(&self) -> Option<u64> {
+        self.lease
+    }
+
+    /// Returns whether every route was set since the machine booted, and none has expired.
     pub(crate) fn is_trusted(&self) -> bool {
         self.is_complete && self.places().all(|entry| entry.upstream.is_trusted)
     }
@@ -95,6 +101,7 @@ impl Table {
         let routes = self.by_application.values();
         Kept {
             is_complete: self.is_complete,
+            lease: self.lease,
             routes: routes.map(|(route, entry)| (route.clone(), entry.upstream.is_trusted)).collect(),
         }
     }

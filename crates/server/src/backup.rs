@@ -2,12 +2,19 @@
 
 use std::{error::Error, fs, path::Path};
 
-use launchway_domain::{clock::Clock as _, ids::ApplicationId};
+use launchway_domain::{
+    clock::Clock as _,
+    deployments::{DeploymentKind, DeploymentRepository as _, SiteStore as _},
+    ids::ApplicationId,
+    organizations::Scope,
+    replicas::ReplicaRegistry as _,
+};
 use launchway_infrastructure::{
     backup::{self, BackupError, Installation, Manifest, Origin, Rebuilt},
     clock::SystemClock,
     data_dir::DataDir,
     database::{Database, DatabaseOptions, DatabaseUrl, SchemaStatus, migrations},
+    sites::ReleaseFolders,
 };
 
 use crate::{
@@ -71,10 +78,50 @@ pub(crate) fn fetch_sites(config: &Config, data: &DataDir) -> Result<(), Box<dyn
     }
     assembly::runtime()?.block_on(async {
         let database = Database::open(DatabaseOptions::new(config.database.clone()))?;
-        let fetched = assembly::release_folders(config, data, &database)?.fetch_missing().await;
+        let folders = assembly::release_folders(config, data, &database)?;
+        let fetched = folders.fetch_missing().await;
+        let missing = missing_sites(&database, &folders).await;
+        let servers = database.replicas().await;
         database.close().await;
-        fetched.map_err(|error| format!("not every site is on this server: {error}").into())
+        fetched.map_err(|error| format!("not every site is on this server: {error}"))?;
+        let (missing, servers) = (missing?, servers?.iter().filter(|server| server.is_alive).count());
+        match missing.join(", ") {
+            none if none.is_empty() => Ok(()),
+            // Another server may have them, and archives what it has once a minute.
+            sites if servers > 1 => Err(format!(
+                "the files of these sites are not on this server, and no other one has archived them yet: {sites}. Try \
+                 again in a minute, or on the server that published them"
+            )
+            .into()),
+            sites => {
+                print_line(&format!("warning: the files of these sites are lost: {sites}"));
+                Ok(())
+            }
+        }
     })
+}
+
+/// Returns the names of the live sites whose files are neither here nor in the database.
+async fn missing_sites(database: &Database, folders: &ReleaseFolders) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut missing = Vec::new();
+    for version in database.live().await?.iter().filter(|version| version.deployment.container.is_none()) {
+        let (application, mut deployment) = (&version.application, version.deployment.clone());
+        let scope = Scope::of_record(application.organization_id);
+        let is_there = loop {
+            if folders.release(application.id, deployment.id).await?.is_some() {
+                break true;
+            }
+            let DeploymentKind::Rollback { to } = deployment.kind else { break false };
+            match database.get(scope, to).await? {
+                Some(earlier) => deployment = earlier,
+                None => break false,
+            }
+        };
+        if !is_there {
+            missing.push(application.blueprint.name.to_string());
+        }
+    }
+    Ok(missing)
 }
 
 /// Reads a whole backup, and prints its contents.

@@ -5,7 +5,7 @@ use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    EngineStatus,
+    EngineStatus, OwnReplica,
     replicas::{ReplicaEnd, ReplicaMonitor},
 };
 use launchway_domain::ids::{BootId, Ids as _};
@@ -61,11 +61,15 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let monitor = replicas::register(config, &installation, boot, &clock).await?;
     let replica = monitor.as_ref().map(ReplicaMonitor::own).unwrap_or_default();
     let heartbeats = Heartbeats::start(monitor);
-    let proxy = FrontProxy::ensure(config, &data).await?;
+    let started = start(config, &data, installation, (boot, replica, clock)).await;
+    let (proxy, assembly, background) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            heartbeats.stop().await;
+            return Err(error);
+        }
+    };
     let front = proxy.as_ref().map(FrontProxy::address);
-    let assembly = Assembly::new(config, &data, installation, Run { front, replica, clock }).await?;
-    load_catalog(&assembly.services).await?;
-    let background = Background::start(config, &data, &assembly, boot, front).await?;
     let Assembly { database, services, setup_token, server_lock, .. } = assembly;
     let metrics = Metrics::default();
     metrics.also_collect(Box::new(DatabaseMetrics(database.clone())));
@@ -112,8 +116,9 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
         tracing::error!(%holder, "another server uses the database");
         return Err(installation::taken_over(config, holder));
     }
-    background.stop().await;
+    // First: the others do not wait for the front proxy of a server that ends.
     heartbeats.stop().await;
+    background.stop().await;
     if let Some(Signal::ReplicaEnded(end)) = &signal {
         return Err(replicas::in_words(config, end));
     }
@@ -127,6 +132,21 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     database.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Starts the front proxy and everything that works without a request.
+async fn start(
+    config: &Config,
+    data: &DataDir,
+    installation: Installation,
+    (boot, replica, clock): (BootId, OwnReplica, SharedClock),
+) -> Result<(Option<FrontProxy>, Assembly, Background), Box<dyn Error>> {
+    let proxy = FrontProxy::ensure(config, data).await?;
+    let front = proxy.as_ref().map(FrontProxy::address);
+    let assembly = Assembly::new(config, data, installation, Run { front, replica, clock }).await?;
+    load_catalog(&assembly.services).await?;
+    let background = Background::start(config, data, &assembly, boot, front).await?;
+    Ok((proxy, assembly, background))
 }
 
 /// Binds an address; connections are refused until the server listens.

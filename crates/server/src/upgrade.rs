@@ -29,9 +29,18 @@ pub(crate) fn check(config: &Config) -> Result<(), Box<dyn Error>> {
 fn check_replicas(config: &Config) -> Result<(), Box<dyn Error>> {
     let own: ReleaseVersion = env!("CARGO_PKG_VERSION").parse()?;
     let replicas = living_replicas(&config.database)?;
-    for replica in &replicas {
+    // An only server is the one that is upgraded.
+    let beside = if replicas.len() > 1 { replicas.as_slice() } else { &[] };
+    for replica in beside {
+        let is_near = replica.version.parse().is_ok_and(|version| own.can_follow(version));
+        let consequence = match is_near {
+            true => "it keeps working while others are upgraded",
+            false => {
+                "it does not run beside this version: upgrade it by one version at a time, or stop all servers"
+            }
+        };
         cli::print(&format!(
-            "the server {} ({}) runs version {}: it keeps working while others are upgraded\n",
+            "the server {} ({}) runs version {}: {consequence}\n",
             replica.hostname, replica.address, replica.version
         ))?;
     }

@@ -133,7 +133,7 @@ impl Retirer {
     }
 }
 
-/// Collects the new output of the containers of a version.
+/// Collects the last output of the containers of a version, which are stopped.
 pub(super) async fn collect_output(
     runtime_logs: &RuntimeLogs,
     inventory: &dyn EngineInventory,
@@ -145,7 +145,7 @@ pub(super) async fn collect_output(
         true => inventory.containers().await.map_err(|error| error.to_string())?.into(),
         false => EngineView::default(),
     };
-    runtime_logs.collect(application, version, &view.sidecars(version), now).await.map(|_| ())
+    runtime_logs.collect_last(application, version, &view.sidecars(version), now).await.map(|_| ())
 }
 
 fn unreadable(error: StoreError) -> StepError {

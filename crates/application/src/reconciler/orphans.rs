@@ -102,6 +102,9 @@ impl Reconciler {
         };
         let mut is_done = true;
         for deployment in unretired {
+            if !self.context.replica.is_leader() {
+                return false;
+            }
             let scope = Scope::of_record(deployment.organization_id);
             let retired = Retired::version((scope, deployment.application_id), &deployment);
             if let Err(error) = self.ports.retirer.retire(&retired).await {
@@ -140,6 +143,10 @@ impl Reconciler {
         due.sort_by_key(|found| !matches!(found.what, DiscoveredObject::Container { .. }));
         let mut removed = HashSet::new();
         for found in due {
+            // Each time: a drain may take longer than a term.
+            if !self.context.replica.is_leader() {
+                return Ok(());
+            }
             match self.remove_orphan(found, &retention_status, &in_use).await {
                 Ok(()) => {
                     removed.insert(key(&found.what));

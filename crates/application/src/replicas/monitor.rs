@@ -1,6 +1,9 @@
 //! The heartbeats of this server.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use chrono::TimeDelta;
 use launchway_domain::{
@@ -21,6 +24,8 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 const MARGIN: Duration = Duration::from_secs(2);
 /// The interval at which the engine is identified again.
 const IDENTIFY: Duration = Duration::from_secs(30);
+/// The longest answer by which clocks are compared.
+const LONGEST_SAMPLE: Duration = Duration::from_secs(1);
 /// The timeout of identifying the engine.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -51,6 +56,8 @@ pub struct ReplicaMonitor {
     shared: Arc<Shared>,
     replica: Replica,
     identified: Option<Instant>,
+    /// The clocks were compared.
+    has_sample: bool,
 }
 
 impl ReplicaMonitor {
@@ -66,7 +73,7 @@ impl ReplicaMonitor {
         let identified = engine.is_some().then(Instant::now);
         let replica = Replica { engine, ..replica };
         let shared = Arc::new(Shared::new(replica.clone(), Arc::clone(&ports.registry)));
-        let mut monitor = Self { ports, shared, replica, identified };
+        let mut monitor = Self { ports, shared, replica, identified, has_sample: false };
         let (sent, local) = (Instant::now(), monitor.ports.clock.now());
         let pulse = monitor.ports.registry.register(&monitor.replica).await?;
         Ok(match monitor.accept(&pulse, sent, local) {
@@ -96,7 +103,7 @@ impl ReplicaMonitor {
                 return None;
             }
             if let Some(end) = self.beat().await {
-                self.shared.leadership.send_replace(None);
+                self.leave().await;
                 return Some(end);
             }
         }
@@ -128,9 +135,15 @@ impl ReplicaMonitor {
         if let Some(other) = conflict(&self.registered(pulse), &pulse.replicas) {
             return Some(ReplicaEnd::OtherEngine(Box::new(other.clone())));
         }
-        let local = local + sent.elapsed() / 2;
-        self.shared.publish(pulse, sent + LEADERSHIP - MARGIN, local);
-        (self.ports.on_clock_offset)(pulse.now - local);
+        let round_trip = sent.elapsed();
+        self.shared.publish(pulse, sent + LEADERSHIP - MARGIN);
+        // The longer an answer took, the less is known of the moment at which its time was read.
+        if round_trip <= LONGEST_SAMPLE || !self.has_sample {
+            let offset = pulse.now - (local + round_trip / 2);
+            self.has_sample = true;
+            self.shared.clock_offset.store(offset.num_microseconds().unwrap_or(i64::MAX), Ordering::Relaxed);
+            (self.ports.on_clock_offset)(offset);
+        }
         None
     }
 

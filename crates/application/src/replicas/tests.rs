@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use launchway_domain::{
-    clock::MockClock,
+    clock::{MockClock, Timestamp},
     ids::BootId,
     replicas::{LEADERSHIP, MockEngineIdentity, MockReplicaRegistry},
 };
@@ -123,6 +123,7 @@ async fn a_server_with_another_engine_does_not_start() {
 async fn a_server_whose_id_another_run_has_stops() {
     let mut registry = MockReplicaRegistry::new();
     registry.expect_heartbeat().returning(|_| Err(StoreError::Stale));
+    registry.expect_leave().once().returning(|_, _| Ok(()));
     let monitor = registered(registry, true, NOW).await;
     let own = monitor.own();
     let (_stop, stopped) = watch::channel(false);
@@ -174,6 +175,7 @@ async fn a_drain_waits_for_those_that_were_requested() {
     let drain = Drain { application: Uuid::from_u128(9).into(), container: None };
     let mut alone = MockReplicaRegistry::new();
     alone.expect_request_drain().return_once(|_, _, _| Ok(0));
+    alone.expect_forget_drain().returning(|_| Ok(()));
     registered(alone, true, NOW).await.own().drain_others(&drain, Patience::Living).await;
 
     let mut registry = MockReplicaRegistry::new();

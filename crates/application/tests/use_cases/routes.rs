@@ -209,6 +209,10 @@ fn routes_over(router: MockTrafficRouter) -> Routes {
 fn a_router() -> MockTrafficRouter {
     let mut router = MockTrafficRouter::new();
     router.expect_is_there().return_const(true);
+    router.expect_lease().returning(|lease| {
+        assert_eq!(lease, None, "routes of an only server do not expire");
+        Ok(())
+    });
     router
 }
 

@@ -27,6 +27,18 @@ diesel::alias!(jobs as busy: Busy);
 /// The number of times that a claim chooses again when the chosen job was changed meanwhile.
 const LOOKS: u32 = 8;
 
+/// Selects the jobs beside which no other job of their subject may run: those that run, and those that another server
+/// than `$server` has begun and has to revert first.
+macro_rules! in_the_way {
+    ($server:expr) => {
+        busy.filter(
+            sql::<Bool>("busy.state = 'running'").or(sql::<Bool>("busy.state = 'queued'")
+                .and(busy.field(jobs::runs_on).is_not_null())
+                .and(busy.field(jobs::runs_on).assume_not_null().ne($server))),
+        )
+    };
+}
+
 /// Claims the next job. Claims are serialized, so that counting running jobs is exact.
 pub(super) fn claim(
     connection: &mut AnyConnection,
@@ -89,9 +101,7 @@ fn next_organization(
     for (organization, _) in running {
         *runs.entry(organization.0).or_default() += 1;
     }
-    let of_same_subject = busy
-        .filter(sql::<Bool>("busy.state = 'running'"))
-        .filter(busy.field(jobs::subject).eq(jobs::subject));
+    let of_same_subject = in_the_way!(server).filter(busy.field(jobs::subject).eq(jobs::subject));
     let may_run = jobs::table
         .filter(jobs::organization_id.eq(job_turns::organization_id))
         .filter(waits())
@@ -120,9 +130,7 @@ fn next_job(
     server: DbId,
     now: Timestamp,
 ) -> Result<Option<Job>, QueryError> {
-    let of_same_subject = busy
-        .filter(sql::<Bool>("busy.state = 'running'"))
-        .filter(busy.field(jobs::subject).eq(jobs::subject));
+    let of_same_subject = in_the_way!(server).filter(busy.field(jobs::subject).eq(jobs::subject));
     let row: Option<JobRow> = jobs::table
         .filter(jobs::organization_id.eq(organization))
         .filter(waits())

@@ -68,6 +68,9 @@ pub(super) fn record(
     let error = shortened(&attempt.error);
     let ended_at = attempt.at + TimeDelta::from_std(attempt.took).unwrap_or_default();
     let mut is_disabled = next == Next::Disable;
+    if is_disabled {
+        lock_channel(connection, config)?;
+    }
     let after = match next {
         Next::Done => After::Delivered,
         Next::Again(at) => match why_off(connection, config)? {
@@ -161,6 +164,16 @@ fn insert_attempt(
         .filter(delivery_attempts::delivery_id.eq(DbId::from(claim.delivery)))
         .filter(delivery_attempts::number.le(claim.attempt - Attempt::KEPT))
         .execute(connection)?;
+    Ok(())
+}
+
+/// Locks a channel before its deliveries, as whoever switches it off does: in another order the two would deadlock.
+fn lock_channel(connection: &mut AnyConnection, config: DbId) -> Result<(), QueryError> {
+    if let AnyConnection::Postgres(postgres) = connection {
+        let webhook = webhook_configs::table.find(config).select(webhook_configs::id);
+        webhook.for_update().execute(postgres)?;
+        smtp_configs::table.find(config).select(smtp_configs::id).for_update().execute(postgres)?;
+    }
     Ok(())
 }
 

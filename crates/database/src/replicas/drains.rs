@@ -5,10 +5,10 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::ContainerId,
     ids::InstanceId,
-    replicas::{ALIVE_WITHIN, Drain, Patience, RETURNS_WITHIN},
+    replicas::{ALIVE_WITHIN, Drain, LONGEST_DRAIN, Patience, RETURNS_WITHIN},
 };
 
-use super::database_now;
+use super::{database_now, rows::seen_within};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -37,7 +37,9 @@ pub(super) fn request(
         each_backend!(connection, backend => diesel::insert_into(drains::table)
             .values(row)
             .on_conflict((drains::replica, drains::application_id, drains::container))
-            .do_nothing()
+            // One that an earlier request left behind says nothing about this one.
+            .do_update()
+            .set((drains::requested_at.eq(DbTs(now)), drains::drained_at.eq(None::<DbTs>)))
             .execute(backend))?;
     }
     if let AnyConnection::Postgres(postgres) = connection {
@@ -54,13 +56,13 @@ fn expected(
     patience: Patience,
     now: Timestamp,
 ) -> Result<Vec<DbId>, QueryError> {
-    let alive = replicas::seen_at.gt(DbTs(now - ALIVE_WITHIN)).and(replicas::left_at.is_null());
+    let alive = seen_within(ALIVE_WITHIN, now).and(replicas::left_at.is_null());
     let ids = replicas::table.select(replicas::id);
     Ok(match patience {
         Patience::Living => ids.filter(alive).load(connection)?,
         Patience::Returning => {
             // One that was refused at its start never had a route.
-            let returns = replicas::seen_at.gt(DbTs(now - RETURNS_WITHIN)).and(replicas::routes_seen.gt(0));
+            let returns = seen_within(RETURNS_WITHIN, now).and(replicas::routes_seen.gt(0));
             ids.filter(alive.or(returns)).load(connection)?
         }
     })
@@ -87,6 +89,14 @@ pub(super) fn forget(connection: &mut AnyConnection, drain: &Drain) -> Result<()
     diesel::delete(drains::table)
         .filter(drains::application_id.eq(DbId::from(drain.application)))
         .filter(drains::container.eq(container(drain)))
+        .execute(connection)?;
+    Ok(())
+}
+
+/// Deletes the requests of servers that do not wait any more.
+pub(super) fn forget_old(connection: &mut AnyConnection, now: Timestamp) -> Result<(), QueryError> {
+    diesel::delete(drains::table)
+        .filter(drains::requested_at.lt(DbTs(now - LONGEST_DRAIN)))
         .execute(connection)?;
     Ok(())
 }

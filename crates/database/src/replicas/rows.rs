@@ -1,9 +1,11 @@
 //! The rows of replicas and of their leader.
 
+use std::time::Duration;
+
 use diesel::prelude::*;
 use launchway_domain::{
     clock::Timestamp,
-    replicas::{ALIVE_WITHIN, Replica, ReplicaStatus},
+    replicas::{ALIVE_WITHIN, LEADERSHIP, Replica, ReplicaStatus},
 };
 
 use crate::{
@@ -28,7 +30,7 @@ pub(super) struct ReplicaRow {
 }
 
 impl ReplicaRow {
-    pub(super) fn new(replica: &Replica, seen_at: Timestamp) -> Self {
+    pub(super) fn new(replica: &Replica, seen_at: Timestamp, routes_seen: i64) -> Self {
         Self {
             id: replica.id.into(),
             boot: replica.boot.into(),
@@ -39,7 +41,7 @@ impl ReplicaRow {
             started_at: replica.started_at.into(),
             seen_at: seen_at.into(),
             left_at: None,
-            routes_seen: 0,
+            routes_seen,
         }
     }
 
@@ -55,7 +57,7 @@ impl ReplicaRow {
         };
         ReplicaStatus {
             seen_at: self.seen_at.0,
-            is_alive: self.left_at.is_none() && self.seen_at.0 > now - ALIVE_WITHIN,
+            is_alive: self.left_at.is_none() && was_within(self.seen_at.0, ALIVE_WITHIN, now),
             is_leader: leader.is_some_and(|leader| leader.is_of(&replica)),
             routes_seen: self.routes_seen,
             replica,
@@ -79,6 +81,20 @@ impl LeadershipRow {
     }
 
     pub(super) fn is_held_at(&self, now: Timestamp) -> bool {
-        self.valid_until.0 > now
+        // After a step back of the clock, a term would otherwise hold until the clock has caught up.
+        self.valid_until.0 > now && self.valid_until.0 <= now + 2 * LEADERSHIP
     }
+}
+
+/// Returns whether `time` is less than `limit` before `now`. One far in the future is from before a step back of the
+/// clock.
+fn was_within(time: Timestamp, limit: Duration, now: Timestamp) -> bool {
+    time > now - limit && time < now + limit
+}
+
+/// The condition of [`was_within`] for the last heartbeat.
+#[diesel::dsl::auto_type(no_type_alias)]
+pub(super) fn seen_within(limit: Duration, now: Timestamp) -> _ {
+    let (from, until): (DbTs, DbTs) = (DbTs(now - limit), DbTs(now + limit));
+    replicas::seen_at.gt(from).and(replicas::seen_at.lt(until))
 }

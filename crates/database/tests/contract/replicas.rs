@@ -19,6 +19,9 @@ contract!(
     only_one_of_many_at_once_leads,
     the_dead_are_not_waited_for,
     a_long_dead_replica_is_forgotten,
+    a_replica_that_never_had_a_route_leaves_nothing_behind,
+    a_step_back_of_the_clock_ends_terms_and_lives,
+    a_drain_that_was_left_behind_says_nothing_about_the_next,
     drains_are_done_by_the_others,
     a_patient_drain_waits_for_a_replica_that_comes_back,
 );
@@ -66,12 +69,13 @@ async fn the_first_replica_leads_and_keeps_leading(db: Database) {
     let second = db.register(&two).await.unwrap();
     assert_eq!((second.term, second.replicas.len()), (None, 2));
     assert!(status(&second, &one).is_leader && !status(&second, &two).is_leader);
-    assert_eq!(status(&second, &one).replica, one);
+    assert_eq!(status(&second, &one).replica, Replica { started_at: first.now, ..one.clone() });
     let later = db.heartbeat(&one).await.unwrap();
     assert_eq!(later.term.unwrap().epoch, 1);
     assert!(later.now >= first.now);
     assert_eq!(db.replicas().await.unwrap(), later.replicas);
-    let other_engine = Replica { engine: Some("OTHER".to_owned()), ..two.clone() };
+    let started_at = second.now;
+    let other_engine = Replica { engine: Some("OTHER".to_owned()), started_at, ..two.clone() };
     assert_eq!(status(&db.heartbeat(&other_engine).await.unwrap(), &two).replica, other_engine);
 }
 
@@ -90,6 +94,7 @@ async fn a_replica_that_leaves_leads_no_longer(db: Database) {
     let (one, two) = (a_replica(1), a_replica(2));
     db.register(&one).await.unwrap();
     db.register(&two).await.unwrap();
+    db.acknowledge_routes(one.id, 1).await.unwrap();
     db.leave(one.id, Uuid::from_u128(5).into()).await.unwrap();
     assert_eq!(db.heartbeat(&two).await.unwrap().term, None, "that was another run");
     db.leave(one.id, one.boot).await.unwrap();
@@ -104,7 +109,8 @@ async fn a_new_run_takes_the_place_of_the_old_one(db: Database) {
     let again = Replica { boot: Uuid::from_u128(7).into(), engine: None, ..one.clone() };
     let pulse = db.register(&again).await.unwrap();
     assert_eq!(pulse.term.unwrap().epoch, 2, "it need not wait for the end of its own term");
-    assert_eq!(status(&pulse, &one).replica, Replica { engine: one.engine.clone(), ..again.clone() });
+    let registered = Replica { engine: one.engine.clone(), started_at: pulse.now, ..again.clone() };
+    assert_eq!(status(&pulse, &one).replica, registered);
     assert!(matches!(db.heartbeat(&one).await, Err(StoreError::Stale)));
     let pulse = db.heartbeat(&again).await.unwrap();
     assert_eq!(status(&pulse, &one).replica.engine, one.engine, "an unknown engine changes nothing");
@@ -163,10 +169,52 @@ async fn a_long_dead_replica_is_forgotten(db: Database) {
     let (one, two) = (a_replica(1), a_replica(2));
     db.register(&one).await.unwrap();
     db.register(&two).await.unwrap();
-    execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-2'", 7 * 86_400 - 60).await;
+    execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-2'", 86_400 - 60).await;
     assert_eq!(db.heartbeat(&one).await.unwrap().replicas.len(), 2);
-    execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-2'", 7 * 86_400 + 60).await;
+    execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-2'", 86_400 + 60).await;
     assert_eq!(db.heartbeat(&one).await.unwrap().replicas.len(), 1);
+}
+
+async fn a_replica_that_never_had_a_route_leaves_nothing_behind(db: Database) {
+    let (one, two) = (a_replica(1), a_replica(2));
+    for replica in [&one, &two] {
+        db.register(replica).await.unwrap();
+    }
+    db.acknowledge_routes(two.id, 3).await.unwrap();
+    let again = Replica { boot: Uuid::from_u128(8).into(), ..two.clone() };
+    let pulse = db.register(&again).await.unwrap();
+    assert_eq!(status(&pulse, &two).routes_seen, 3, "its front proxy goes on");
+    db.leave(again.id, again.boot).await.unwrap();
+    db.leave(one.id, one.boot).await.unwrap();
+    let known: Vec<InstanceId> = db.replicas().await.unwrap().iter().map(|one| one.replica.id).collect();
+    assert_eq!(known, [two.id]);
+}
+
+async fn a_step_back_of_the_clock_ends_terms_and_lives(db: Database) {
+    let (one, two) = (a_replica(1), a_replica(2));
+    for replica in [&one, &two] {
+        db.register(replica).await.unwrap();
+    }
+    execute(&db, "UPDATE leadership SET valid_until = AGO", -3600).await;
+    execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-1'", -3600).await;
+    assert_eq!(db.behind(two.id, 5).await.unwrap(), 0);
+    let pulse = db.heartbeat(&two).await.unwrap();
+    assert_eq!((pulse.term.unwrap().epoch, status(&pulse, &one).is_alive), (2, false));
+}
+
+async fn a_drain_that_was_left_behind_says_nothing_about_the_next(db: Database) {
+    let all = [1, 2].map(a_replica);
+    for replica in &all {
+        db.register(replica).await.unwrap();
+    }
+    let drain = Drain { application: Uuid::from_u128(50).into(), container: None };
+    db.request_drain(all[0].id, &drain, Patience::Living).await.unwrap();
+    db.report_drained(all[1].id, &drain).await.unwrap();
+    db.request_drain(all[0].id, &drain, Patience::Living).await.unwrap();
+    assert_eq!(db.undrained(&drain, Patience::Living).await.unwrap(), 1);
+    execute(&db, "UPDATE drains SET requested_at = AGO", 26 * 3600).await;
+    db.heartbeat(&all[0]).await.unwrap();
+    assert_eq!(db.drains(all[1].id).await.unwrap(), [], "nobody waits for it any more");
 }
 
 async fn drains_are_done_by_the_others(db: Database) {

@@ -51,6 +51,9 @@ pub trait ExtensionRunner: Send + Sync {
     /// Returns the absolute path of the workspace of a run.
     fn workspace(&self, execution: ExecutionId) -> String;
 
+    /// Returns whether this server has the workspace of a run.
+    fn has_workspace(&self, execution: ExecutionId) -> bool;
+
     /// Creates the workspace.
     ///
     /// # Errors

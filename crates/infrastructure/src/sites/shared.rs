@@ -41,7 +41,7 @@ const MOST_FETCHES: usize = 2;
 /// The time after which a failed fetch is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 /// The time after which an upload that is not complete has ended early.
-const LONGEST_UPLOAD: TimeDelta = TimeDelta::hours(1);
+const LONGEST_UPLOAD: TimeDelta = TimeDelta::hours(24);
 
 /// The archives of releases, and the fetches of this server.
 pub(super) struct SharedReleases {

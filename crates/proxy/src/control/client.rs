@@ -103,6 +103,16 @@ impl Client {
         self.done(&Request::ReplaceAll { routes }).await
     }
 
+    /// Lets the routes to containers expire `lease` after this call, unless it is repeated in time; without a
+    /// lease, they do not expire. Expired ones are not in use until all routes are replaced.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`].
+    pub async fn lease(&self, lease: Option<Duration>) -> Result<(), ControlError> {
+        self.done(&Request::Lease { seconds: lease.map(|lease| lease.as_secs()) }).await
+    }
+
     /// Waits until no request to the application's previous targets is in flight: to `container`, or to
     /// any target. Returns false if the limit passed first.
     ///

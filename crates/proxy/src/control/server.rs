@@ -109,6 +109,7 @@ impl Server {
             Request::Set { route } => self.change(routes.set(route)).await,
             Request::Remove { application } => self.change(routes.remove(&application)).await,
             Request::ReplaceAll { routes: all } => self.change(routes.replace_all(all)).await,
+            Request::Lease { seconds } => self.change(routes.lease(seconds)).await,
             Request::Drain { application, container, limit_ms } => {
                 let limit = Duration::from_millis(limit_ms).min(LONGEST_DRAIN);
                 let is_drained = self.drain(&application, container.as_deref(), limit).await;

@@ -11,7 +11,7 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard},
     task::spawn_blocking,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::{Route, Target};
@@ -28,6 +28,8 @@ pub(crate) struct LiveRoutes {
     table: ArcSwap<Table>,
     retired: Mutex<HashMap<String, Vec<Weak<Upstream>>>>,
     ground: SharedState,
+    /// The time at which routes to containers expire; `None` if they do not.
+    expiry: Mutex<Option<Instant>>,
     // Held by each change, and for ever once another process owns the routes.
     changes: Arc<AsyncMutex<Store>>,
 }
@@ -42,15 +44,21 @@ pub(crate) enum ChangeError {
 }
 
 impl LiveRoutes {
-    /// Loads the stored routes.
-    pub(crate) fn load(store: Store) -> Self {
+    /// Loads the stored routes. Routes with a lease are continued if the proxy takes over from a running one;
+    /// otherwise nobody knows for how long they were not confirmed, and they have expired.
+    pub(crate) fn load(store: Store, is_taken_over: bool) -> Self {
         let ground = SharedState::default();
-        let table = Table::new(store.load(), &Table::default(), &ground).unwrap_or_else(|error| {
+        let mut kept = store.load();
+        if kept.lease.is_some() && !is_taken_over {
+            kept.expire();
+        }
+        let expiry = Mutex::new(kept.lease.map(expiry_of));
+        let table = Table::new(kept, &Table::default(), &ground).unwrap_or_else(|error| {
             tracing::warn!(error, "stored routes are invalid, waiting for new ones");
             Table::default()
         });
         let changes = Arc::new(AsyncMutex::new(store));
-        Self { table: ArcSwap::from_pointee(table), retired: Mutex::default(), ground, changes }
+        Self { table: ArcSwap::from_pointee(table), retired: Mutex::default(), ground, expiry, changes }
     }
 
     /// Returns the current table. Drop it soon: requests hold their target, not the table.
@@ -81,6 +89,34 @@ impl LiveRoutes {
             kept.routes = routes.into_iter().map(|route| (route, true)).collect();
         })
         .await
+    }
+
+    /// Lets the routes to containers expire after this many seconds, unless the call is repeated in time.
+    /// Without a lease they do not expire.
+    pub(crate) async fn lease(&self, lease: Option<u64>) -> Result<(), ChangeError> {
+        // Most calls only renew: the table stays as it is.
+        if self.table.load().lease() != lease {
+            self.change(|kept| kept.lease = lease).await?;
+        }
+        *self.expiry() = lease.map(expiry_of);
+        Ok(())
+    }
+
+    /// Expires the routes to containers if their lease has ended: until they are set again, an address may be
+    /// that of another container.
+    pub(crate) async fn expire(&self) {
+        if self.expiry().is_none_or(|expiry| Instant::now() < expiry) {
+            return;
+        }
+        tracing::warn!("routes were not confirmed in time, containers wait for new ones");
+        match self.change(Kept::expire).await {
+            Ok(()) => *self.expiry() = None,
+            Err(error) => tracing::error!(?error, "routes did not expire"),
+        }
+    }
+
+    fn expiry(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.expiry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Blocks all changes until the guard is dropped. Every earlier change is on disk.
@@ -157,4 +193,8 @@ impl LiveRoutes {
     fn retired(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Upstream>>>> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn expiry_of(lease: u64) -> Instant {
+    Instant::now() + Duration::from_secs(lease)
 }

@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::Path,
+    time::Duration,
 };
 
 use launchway_proxy::{
@@ -14,6 +15,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::UnixStream,
     runtime::Runtime,
+    time::{sleep, timeout},
 };
 
 use crate::{
@@ -29,8 +31,12 @@ struct Killable {
 }
 
 fn killable(folder: &Path) -> Killable {
+    killable_version(folder, "first")
+}
+
+fn killable_version(folder: &Path, version: &str) -> Killable {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let proxy = runtime.block_on(proxy_in(folder, |_| {}));
+    let proxy = runtime.block_on(proxy_in(folder, |settings| version.clone_into(&mut settings.version)));
     Killable { runtime, proxy }
 }
 
@@ -86,6 +92,52 @@ fn after_a_reboot_containers_wait_until_routes_were_sent() {
     here.block_on(third.proxy.control.replace_all(all)).unwrap();
     assert_eq!(ask(third.proxy.address, "blog.example").status, 200);
     assert!(here.block_on(third.proxy.control.status()).unwrap().is_trusted);
+    third.runtime.shutdown_timeout(TIMEOUT);
+}
+
+#[tokio::test]
+async fn routes_expire_unless_they_are_confirmed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("index.html"), "a page").unwrap();
+    let (proxy, shop) = (proxy().await, named("shop").await);
+    let all = vec![route("shop", shop.address), site(folder.path())];
+    proxy.control.replace_all(all.clone()).await.unwrap();
+    let shop_status = async || get(proxy.address, "shop.example", "/").await.status;
+    proxy.control.lease(Some(Duration::from_secs(1))).await.unwrap();
+    assert_eq!(shop_status().await, 200);
+    let expired = async {
+        while shop_status().await != 503 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TIMEOUT, expired).await.expect("the routes expire");
+    assert_eq!(get(proxy.address, "site.example", "/index.html").await.status, 200, "a site has no address");
+    assert!(!proxy.control.status().await.unwrap().is_trusted);
+    // A lease alone says nothing about the routes.
+    proxy.control.lease(None).await.unwrap();
+    assert_eq!(shop_status().await, 503);
+    proxy.control.replace_all(all).await.unwrap();
+    assert_eq!(shop_status().await, 200);
+    assert!(proxy.control.status().await.unwrap().is_trusted);
+}
+
+#[test]
+fn routes_with_a_lease_have_expired_after_a_restart() {
+    let here = Runtime::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("proxy");
+    let shop = here.block_on(named("shop"));
+    let first = killable(&place);
+    here.block_on(first.proxy.control.replace_all(vec![route("shop", shop.address)])).unwrap();
+    here.block_on(first.proxy.control.lease(Some(Duration::from_secs(3600)))).unwrap();
+    // One that takes over goes on.
+    let second = killable_version(&place, "second");
+    let status = |address| here.block_on(get(address, "shop.example", "/")).status;
+    assert_eq!(status(second.proxy.address), 200);
+    first.runtime.shutdown_timeout(TIMEOUT);
+    second.runtime.shutdown_timeout(TIMEOUT);
+    let third = killable(&place);
+    assert_eq!(status(third.proxy.address), 503);
     third.runtime.shutdown_timeout(TIMEOUT);
 }
 

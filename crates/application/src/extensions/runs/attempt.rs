@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use launchway_domain::{
     extensions::{Action, Execution, ExecutionState, ExecutionStep, ExtensionRoute, ProxyAction, Run, Write},
     ids::ExecutionStepId,
-    jobs::{Lease, Write as JobWrite},
+    jobs::{JobState, Lease, Write as JobWrite},
     logs::Level,
     store::{self, StoreError, Unique},
 };
@@ -99,6 +99,12 @@ impl Attempt<'_> {
         if self.steps.iter().all(Planned::is_done) {
             self.complete(runs).await;
             return Ok(None);
+        }
+        // Its files and the notes about them are on the machine that began it.
+        if runs.context.replica.has_others() && !runs.ports.runner.has_workspace(self.execution.id) {
+            let failure = Failure::of(JobState::SERVER_LOST);
+            self.give_up_for(&failure).await;
+            return Ok(Some(failure));
         }
         let failure = Failure::of("Launchway was stopped while it ran");
         self.give_up_for(&failure).await;

@@ -61,6 +61,10 @@ impl ExtensionRunner for World {
         "/runs/1".to_owned()
     }
 
+    fn has_workspace(&self, _: ExecutionId) -> bool {
+        true
+    }
+
     async fn begin(&self, _: &Run) -> Result<(), StepError> {
         self.call("begin", "").await
     }

@@ -19,6 +19,7 @@ contract!(
     a_run_of_a_lost_server_fails_even_if_it_was_cancelled,
     a_server_rescues_its_own_run_at_the_end_of_the_lease,
     a_waiting_run_of_another_server_holds_up_nobody,
+    nothing_is_done_on_top_of_a_run_that_another_server_began,
     a_waiting_run_of_a_lost_server_is_handed_over,
 );
 
@@ -122,6 +123,21 @@ async fn a_waiting_run_of_another_server_holds_up_nobody(db: Database) {
     assert_eq!(claim(&db, other, 2).await, None);
 }
 
+async fn nothing_is_done_on_top_of_a_run_that_another_server_began(db: Database) {
+    let scope = somebody(&db).await;
+    let [first, other] = servers();
+    let run = claimed(&db, scope, JobKind::RunExtension).await;
+    db.release(&run.lease, at(1)).await.unwrap();
+    let subject = run.job.subject;
+    let again = NewJob { subject, run_at: at(2), ..a_job_of_kind(scope, JobKind::RunExtension) };
+    let again = enqueue(&db, &again).await;
+    assert_eq!(claim(&db, other, 3).await, None);
+    let run = claim(&db, first, 3).await.unwrap();
+    assert_eq!(claim(&db, other, 3).await, None);
+    super::settle(&db, run.lease, launchway_domain::jobs::Outcome::Succeeded, 4).await.unwrap();
+    assert_eq!(claim(&db, other, 5).await.unwrap().job.id, again);
+}
+
 async fn a_waiting_run_of_a_lost_server_is_handed_over(db: Database) {
     let scope = somebody(&db).await;
     let [first, other] = servers();
@@ -138,6 +154,7 @@ async fn a_waiting_run_of_a_lost_server_is_handed_over(db: Database) {
     db.register(&replica(first)).await.unwrap();
     let run = claimed(&db, scope, JobKind::RunExtension).await;
     db.release(&run.lease, at(1)).await.unwrap();
+    db.acknowledge_routes(first.instance, 1).await.unwrap();
     db.leave(first.instance, first.boot).await.unwrap();
     ReplicaRegistry::heartbeat(&db, &replica(other)).await.unwrap();
     assert_eq!(claim(&db, other, 2).await, None, "it may come back");

@@ -163,12 +163,18 @@ impl Model {
         if own.count() >= limits.builds {
             return None;
         }
+        // Begun by another server, which has to revert them first.
+        let begun_elsewhere = |job: &&Job| {
+            let bound = self.bound.get(&job.id);
+            job.state == JobState::Queued && bound.is_some_and(|bound| *bound != instance)
+        };
         let may_run = self.jobs.values().filter(|job| {
             job.state == JobState::Queued
                 && job.run_at <= at(self.now)
                 && runs(job.scope) < limits.per_organization
                 && self.bound.get(&job.id).is_none_or(|bound| *bound == instance)
                 && self.running().all(|other| other.subject != job.subject)
+                && self.jobs.values().filter(begun_elsewhere).all(|other| other.subject != job.subject)
         });
         let turn = |job: &Job| self.turns.get(&job.scope.id().into()).copied().unwrap_or_default();
         may_run

@@ -22,7 +22,7 @@ impl Removal {
     /// Removes the resources of the deleted application `id`.
     pub(super) async fn remove(&self, id: ApplicationId) -> Result<(), JobError> {
         self.routes.forget(id).await?;
-        self.routes.drain(id, None).await;
+        self.routes.drain_patiently(id, None).await;
         // Before anything that needs the engine: an unavailable engine must not delay the removal of a
         // site's files.
         self.sites.remove(id).await?;
