@@ -179,7 +179,9 @@ async fn sweep(proxy: Arc<Proxy>) {
     loop {
         ticks.tick().await;
         for place in proxy.routes.table().places() {
-            place.upstream.close_idle(proxy.limits.upstream_keep_alive);
+            for upstream in place.balancer.upstreams() {
+                upstream.close_idle(proxy.limits.upstream_keep_alive);
+            }
         }
     }
 }
