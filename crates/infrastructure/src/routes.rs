@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use launchway_domain::{
     deployments::{ContainerId, StepError},
     ids::ApplicationId,
-    routes::{Route, Target, TrafficRouter},
+    routes::{Endpoint, Route, Target, TrafficRouter},
 };
 use launchway_proxy::{
     control::{Client, ControlError},
@@ -94,8 +94,13 @@ impl TrafficRouter for FrontProxy {
 
 fn on_the_wire(route: &Route) -> wire::Route {
     let target = match &route.target {
-        Target::Container { id, address } => {
-            wire::Target::Container { id: id.as_str().to_owned(), address: *address }
+        Target::Endpoints(endpoints) => {
+            let endpoints = endpoints.iter();
+            let endpoints = endpoints.map(|Endpoint { id, address }| wire::Endpoint {
+                id: id.as_str().to_owned(),
+                address: *address,
+            });
+            wire::Target::Endpoints(endpoints.collect())
         }
         Target::Site(folder) => wire::Target::Site { folder: folder.clone() },
         Target::Stopped => wire::Target::Stopped,

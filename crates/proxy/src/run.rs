@@ -181,7 +181,9 @@ async fn sweep(proxy: Arc<Proxy>) {
         ticks.tick().await;
         proxy.routes.expire().await;
         for place in proxy.routes.table().places() {
-            place.upstream.close_idle(proxy.limits.upstream_keep_alive);
+            for upstream in place.balancer.upstreams() {
+                upstream.close_idle(proxy.limits.upstream_keep_alive);
+            }
         }
     }
 }
