@@ -172,13 +172,25 @@ impl Routes {
     /// As [`follow_all`](Routes::follow_all).
     pub async fn confirm(&self) -> Result<(), StepError> {
         let told = *self.told.lock().await;
-        let epoch = self.replica.routes_epoch().await.map_err(unreadable)?;
+        let epoch = match self.replica.routes_epoch().await {
+            Ok(epoch) => epoch,
+            Err(error) => {
+                // An outage of the database stops no application: without it no server removes a container.
+                self.renew_lease().await?;
+                return Err(unreadable(error));
+            }
+        };
         let is_recent = told.is_some_and(|told| told.at.elapsed() < REPEAT && told.epoch == epoch);
         let is_there = self.ports.router.is_there();
         if !(is_recent && (!is_there || self.ports.router.is_current().await?)) {
             self.follow_all().await?;
         }
-        match is_there {
+        self.renew_lease().await
+    }
+
+    /// Lets the router use the routes to containers for longer.
+    async fn renew_lease(&self) -> Result<(), StepError> {
+        match self.ports.router.is_there() {
             true => self.ports.router.lease(self.replica.route_lease()).await,
             false => Ok(()),
         }
