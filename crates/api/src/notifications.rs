@@ -34,7 +34,7 @@ const DELETE: Permission = Permission::new(Resource::Notification, Action::Delet
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         create_webhook_at("/api/v1/notification/webhook", "create_webhook"),
-        create_webhook_at("/api/v1/api/v1/notification/webhook", "create_webhook_by_doubled_prefix").deprecated(),
+        create_webhook_at("/api/v1/api/v1/notification/webhook", "create_webhook_deprecated").deprecated(),
         Endpoint::put("/api/v1/notification/webhook", "update_webhook", update_webhook)
             .summary("Update a webhook channel")
             .about("A disabled channel gets no more messages, and its pending deliveries are given up.")
@@ -71,7 +71,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         delete_smtp_at("/api/v1/notification/smtp", "delete_smtp"),
-        delete_smtp_at("/api/v1/api/v1/notification/smtp", "delete_smtp_by_doubled_prefix").deprecated(),
+        delete_smtp_at("/api/v1/api/v1/notification/smtp", "delete_smtp_deprecated").deprecated(),
         Endpoint::post("/api/v1/notification/test", "try_channel", try_channel)
             .summary("Send a test message")
             .cli("launchway notifications test <CHANNEL>")

@@ -30,8 +30,8 @@ const UPDATE: Permission = Permission::new(Resource::Organization, Action::Updat
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
-        receive_at("/api/v1/webhook", "receive"),
-        receive_at("/api/v1/api/v1/webhook", "receive_by_doubled_prefix").deprecated(),
+        receive_at("/api/v1/webhook", "receive_push"),
+        receive_at("/api/v1/api/v1/webhook", "receive_push_deprecated").deprecated(),
         Endpoint::get("/api/v1/deploy/application/webhook-secret", "webhook_secret", webhook_secret)
             .summary("Get the webhook secret of an application's repository")
             .cli("launchway webhook-secret <APP>")
