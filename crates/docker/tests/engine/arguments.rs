@@ -142,7 +142,7 @@ async fn a_container_is_made_by_exactly_these_words() {
          FSETID --cap-add KILL --cap-add NET_BIND_SERVICE --cap-add SETGID --cap-add SETUID --pids-limit 512 \
          --memory 1073741824 --memory-swap 1073741824 --cpu-shares 512 --log-driver json-file --log-opt max-size=10m --log-opt \
          max-file=3 --label launchway.instance={} --label launchway.organization={} --label \
-         launchway.application={} --label launchway.deployment={} --label launchway.attempt=1 --label launchway.service= --label launchway.address=10.192.0.128 --label launchway.port={} --label ",
+         launchway.application={} --label launchway.deployment={} --label launchway.attempt=1 --label launchway.service= --label launchway.address=10.192.0.128 --label launchway.port={} --label launchway.copy=1 --label ",
         owner.deployment,
         installation.instance,
         owner.organization,
