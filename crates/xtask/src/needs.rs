@@ -54,6 +54,7 @@ const TABLE: &[Need] = &[
     Need::new("sshd", "tests fetch from private repositories by SSH", &["openssh-server"]),
     Need::new("aiosmtpd", "tests send mail to it, with the Python of the system", &["python3-aiosmtpd"]),
     Need::new("curl", "tests fetch pages over TLS with it", &["curl"]),
+    Need::new("pebble", "tests get certificates from it", &["pebble"]),
     Need::new("pkill", "the quick start of the README kills the server with it", &["procps"]),
     Need::new(
         "caddy",

@@ -14,3 +14,4 @@ mod retries;
 mod routes;
 mod smuggled_requests;
 mod switch;
+mod tls;
