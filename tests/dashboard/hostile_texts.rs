@@ -23,16 +23,17 @@ fn no_stored_text_runs_in_a_page() {
     let name = "<img src=x onerror=hit=1>";
     admin.patch("/api/v1/user/name", &json!({"username": name})).success();
     admin.put("/api/v1/organizations", &json!({"name": name, "description": HOSTILE})).success();
-    admin.post("/api/v1/auth/tokens", &json!({"name": HOSTILE})).success();
+    admin.post("/api/v1/auth/tokens", &json!({"name": "\"'><img src=x onerror=hit=1>"})).success();
     let repository = Repository::empty(folder.path().join("site"));
     repository.write(&format!("{}.html", "a&lt;script&gt;"), HOSTILE).commit();
     let spec = json!({
         "name": "Shop", "repository": format!("file://{}", repository.path().display()), "branch": "main",
-        "port": 8080, "environment": "production", "build_pack": "static", "labels": [HOSTILE],
+        "port": 8080, "environment": "production", "build_pack": "static", "labels": ["\"'><img src=x onerror=hit=1>"],
         "base_path": "/<img src=x onerror=hit=1>", "environment_variables": {"A": HOSTILE},
     });
     let created = admin.post("/api/v1/deploy/application", &spec).success();
-    let (id, deployment) = (created["id"].as_str().unwrap(), created["deployments"][0]["id"].as_str().unwrap());
+    let (id, deployment) =
+        (created["id"].as_str().unwrap(), created["deployments"][0]["id"].as_str().unwrap());
     until("the end of the deployment", || {
         let path = format!("/api/v1/deploy/application/deployments/{deployment}");
         (admin.get(&path).success()["status"]["status"] == "failed").then_some(())
@@ -43,10 +44,15 @@ fn no_stored_text_runs_in_a_page() {
 
     let browser = Browser::start();
     log_in(&browser, &server);
-    let mut paths: Vec<String> =
-        ["/applications", "/organization", "/profile", "/audit", "/applications?search=%22%3E%3Cscript%3Ehit=1%3C/script%3E"]
-            .map(str::to_owned)
-            .into();
+    let mut paths: Vec<String> = [
+        "/applications",
+        "/organization",
+        "/profile",
+        "/audit",
+        "/applications?search=%22%3E%3Cscript%3Ehit=1%3C/script%3E",
+    ]
+    .map(str::to_owned)
+    .into();
     for tab in ["", "/deployments", "/log", "/variables", "/domains", "/settings"] {
         paths.push(format!("/applications/{id}{tab}"));
     }

@@ -142,7 +142,8 @@ fn from_the_first_registration_to_a_rollback() {
     is_clean(&browser);
     // What the page does not offer, the use case does not do.
     let session = Client::new(server.url());
-    let login = session.post("/api/v1/auth/login", &json!({"email": "grace@example.com", "password": VIEWER_PASSWORD}));
+    let login = session
+        .post("/api/v1/auth/login", &json!({"email": "grace@example.com", "password": VIEWER_PASSWORD}));
     let token = login.success()["access_token"].as_str().unwrap().to_owned();
     let id = application.rsplit('/').next().unwrap();
     let stop = session.with_token(&token).post("/api/v1/deploy/application/stop", &json!({"id": id}));

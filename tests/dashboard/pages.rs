@@ -11,10 +11,10 @@ use crate::{journey::log_in, requests::Visitor};
 /// Creates some applications, and returns the paths of every page, with the permission that it needs.
 fn paths(server: &TestServer) -> Vec<String> {
     let admin = server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
-    let mut paths: Vec<String> = ["/applications", "/organization", "/profile", "/profile/two-factor"]
-        .map(str::to_owned)
-        .into();
-    for (name, environment) in [("Shop", "production"), ("Documentation", "production"), ("Shop", "staging")] {
+    let mut paths: Vec<String> =
+        ["/applications", "/organization", "/profile", "/profile/two-factor"].map(str::to_owned).into();
+    for (name, environment) in [("Shop", "production"), ("Documentation", "production"), ("Shop", "staging")]
+    {
         let spec = json!({
             "name": name, "repository": "https://git.invalid/ada/shop.git", "branch": "main", "port": 8080,
             "environment": environment, "build_pack": "dockerfile",
@@ -45,7 +45,8 @@ fn every_page_is_shown_to_each_role() {
     let paths = paths(&server);
     for role in ["admin", "member", "viewer"] {
         let email = format!("{role}@example.com");
-        let added = admin.post("/api/v1/organizations/users", &json!({"email": email, "role": role})).success();
+        let added =
+            admin.post("/api/v1/organizations/users", &json!({"email": email, "role": role})).success();
         let setup = json!({"token": added["setup_token"], "password": "a password for all"});
         server.client().post("/api/v1/auth/password/setup", &setup).success();
         let visitor = Visitor::log_in(&server, &email, "a password for all");
@@ -102,13 +103,15 @@ fn settings_of_the_visitor_take_effect() {
     let server = TestServer::on_sqlite();
     server.admin();
     let visitor = Visitor::log_in(&server, ADMIN_EMAIL, ADMIN_PASSWORD);
-    let settings =
-        [("theme", "dark"), ("font_family", "mono"), ("font_size", "20"), ("language", "de")];
+    let settings = [("theme", "dark"), ("font_family", "mono"), ("font_size", "20"), ("language", "de")];
     assert_eq!(visitor.send("/profile/settings", &settings).status, 303);
     let page = visitor.get("/applications").text;
     let attributes = "data-theme=\"dark\" data-font=\"mono\" data-size=\"20\" data-language=\"de\"";
     assert!(page.contains(attributes), "{page}");
-    let refused = visitor.send("/profile/settings", &[("theme", "dark"), ("font_family", "mono"), ("font_size", "33"), ("language", "de")]);
+    let refused = visitor.send(
+        "/profile/settings",
+        &[("theme", "dark"), ("font_family", "mono"), ("font_size", "33"), ("language", "de")],
+    );
     assert_eq!(refused.status, 400);
     assert!(refused.text.contains("font_size must be between 8 and 32, got 33"), "{}", refused.text);
 }

@@ -1,6 +1,9 @@
 //! Requests as a browser sends them.
 
-use launchway_testkit::{client::{Answer, Client}, server::TestServer};
+use launchway_testkit::{
+    client::{Answer, Client},
+    server::TestServer,
+};
 
 /// A visitor with the cookie of a session.
 pub(crate) struct Visitor {

@@ -36,7 +36,14 @@ fn pages_are_small_and_assets_are_kept() {
     }
     assert_eq!(server.client().get(&format!("/dashboard/assets/{folder}/nothing.js")).status, 404);
     let id = page.text.split("/dashboard/applications/").nth(2).unwrap().split('"').next().unwrap();
-    for path in ["/applications", &format!("/applications/{id}"), "/organization", "/profile", "/applications/new", "/audit"] {
+    for path in [
+        "/applications",
+        &format!("/applications/{id}"),
+        "/organization",
+        "/profile",
+        "/applications/new",
+        "/audit",
+    ] {
         let size = visitor.get(path).text.len();
         println!("{path}: {size} bytes, {} with {assets} bytes of assets", size + assets);
         assert!(size <= LATER, "{path}: {size}");

@@ -55,7 +55,10 @@ fn gzip(text: &str) -> Vec<u8> {
     encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
-pub(crate) async fn asset(request: HttpRequest, path: Path<(String, String)>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn asset(
+    request: HttpRequest,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse, PageError> {
     let (folder, name) = path.into_inner();
     let asset = ASSETS.iter().find(|asset| asset.name == name).ok_or_else(PageError::unknown_page)?;
     // A page of another version of the server may ask for its own assets: it gets ours, and must not keep them.

@@ -73,7 +73,8 @@ struct Wanted {
 
 impl Wanted {
     fn of(request: &HttpRequest) -> Result<Self, Error> {
-        let text = |name: &'static str| (name, parameter(request, name).unwrap_or_default().trim().to_owned());
+        let text =
+            |name: &'static str| (name, parameter(request, name).unwrap_or_default().trim().to_owned());
         let parameters: Vec<_> = ["search", "actor", "action", "resource"].map(text).into();
         let given = |name: &str| {
             let found = parameters.iter().find(|(known, _)| *known == name);

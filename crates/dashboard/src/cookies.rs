@@ -67,8 +67,12 @@ impl Cookies {
 
 fn read(request: &HttpRequest, name: &str) -> Option<String> {
     let headers = request.headers().get_all(COOKIE).filter_map(|header| header.to_str().ok());
-    let mut pairs = headers.flat_map(|header| header.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned()).filter(|value| !value.is_empty())
+    let mut pairs =
+        headers.flat_map(|header| header.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value.to_owned())
+        .filter(|value| !value.is_empty())
 }
 
 /// Returns whether the browser speaks HTTPS: a proxy in front says so, or the request is for the public URL. A client

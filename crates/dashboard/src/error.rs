@@ -49,6 +49,11 @@ impl PageError {
         &self.message
     }
 
+    /// Returns the seconds to wait before a retry.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.retry_after
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
@@ -74,16 +79,20 @@ impl From<Error> for PageError {
             Error::Unauthenticated | Error::InvalidCredentials(_) | Error::TwoFactorRequired => {
                 StatusCode::UNAUTHORIZED
             }
-            Error::Forbidden(_) | Error::SetupTokenNeeded | Error::RegistrationClosed => StatusCode::FORBIDDEN,
-            Error::NotFound(_) => StatusCode::NOT_FOUND,
-            Error::Conflict(_) | Error::QuotaExceeded(_) | Error::WebhookConfigured(_) | Error::MailServerConfigured => {
-                StatusCode::CONFLICT
+            Error::Forbidden(_) | Error::SetupTokenNeeded | Error::RegistrationClosed => {
+                StatusCode::FORBIDDEN
             }
+            Error::NotFound(_) => StatusCode::NOT_FOUND,
+            Error::Conflict(_)
+            | Error::QuotaExceeded(_)
+            | Error::WebhookConfigured(_)
+            | Error::MailServerConfigured => StatusCode::CONFLICT,
             Error::RateLimited { .. } | Error::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
             Error::StorageFull(_) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Unavailable(cause) => {
                 tracing::warn!(cause = %ErrorChain(&**cause), "page failed temporarily");
-                let message = "Launchway is stopping, too busy, or cannot reach its database; try again in a moment";
+                let message =
+                    "Launchway is stopping, too busy, or cannot reach its database; try again in a moment";
                 return Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) };
             }
             // `Internal`, and nothing else that a form can cause.
@@ -93,7 +102,9 @@ impl From<Error> for PageError {
             }
         };
         let retry_after = match &error {
-            Error::RateLimited { retry_after } | Error::Busy { retry_after, .. } => Some(retry_after.as_secs()),
+            Error::RateLimited { retry_after } | Error::Busy { retry_after, .. } => {
+                Some(retry_after.as_secs())
+            }
             _ => None,
         };
         Self { retry_after, ..Self::new(status, error.to_string()) }
@@ -144,12 +155,8 @@ impl ResponseError for PageError {
             status if status.is_client_error() => "This did not work",
             _ => "Something went wrong",
         };
-        let page = ErrorPage {
-            assets: assets::path(),
-            status: self.status.as_u16(),
-            title,
-            message: &self.message,
-        };
+        let page =
+            ErrorPage { assets: assets::path(), status: self.status.as_u16(), title, message: &self.message };
         match page.render() {
             Ok(text) => {
                 let mut response = response.insert_header(ContentType::html()).body(text);

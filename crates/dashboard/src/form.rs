@@ -59,7 +59,10 @@ impl FromRequest for Form {
                 return Err(refusal);
             }
             if !is_form {
-                return Err(PageError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "this is no form of the dashboard"));
+                return Err(PageError::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "this is no form of the dashboard",
+                ));
             }
             let late = || PageError::new(StatusCode::REQUEST_TIMEOUT, "the form did not arrive in time");
             let bytes = timeout(limit.unwrap_or_default(), bytes).await.map_err(|_elapsed| late())?;
@@ -110,6 +113,7 @@ fn refusal(request: &HttpRequest) -> Option<PageError> {
 }
 
 fn foreign() -> PageError {
-    let message = "this form does not come from a page of this session; go back, reload the page and try again";
+    let message =
+        "this form does not come from a page of this session; go back, reload the page and try again";
     PageError::new(StatusCode::FORBIDDEN, message)
 }

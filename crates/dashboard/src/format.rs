@@ -25,7 +25,8 @@ impl fmt::Display for Time {
 pub(crate) fn duration(length: TimeDelta) -> String {
     let seconds = length.num_seconds().max(0);
     match seconds {
-        0..60 => format!("{seconds} s"),
+        0..10 => format!("{seconds}.{} s", length.subsec_millis().max(0) / 100),
+        10..60 => format!("{seconds} s"),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
         _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
@@ -40,7 +41,11 @@ pub(crate) fn bytes(amount: u64) -> String {
         (whole, rest, unit) = (whole / 1024, whole % 1024, unit + 1);
     }
     let name = UNITS.get(unit).copied().unwrap_or_default();
-    if unit == 0 || whole >= 100 { format!("{whole} {name}") } else { format!("{whole}.{} {name}", rest * 10 / 1024) }
+    if unit == 0 || whole >= 100 {
+        format!("{whole} {name}")
+    } else {
+        format!("{whole}.{} {name}", rest * 10 / 1024)
+    }
 }
 
 #[cfg(test)]
@@ -49,7 +54,8 @@ mod tests {
 
     #[test]
     fn bytes_have_the_largest_unit() {
-        for (amount, text) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 30, "1.0 GiB"), (200 << 20, "200 MiB")]
+        for (amount, text) in
+            [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 30, "1.0 GiB"), (200 << 20, "200 MiB")]
         {
             assert_eq!(bytes(amount), text);
         }
@@ -57,10 +63,17 @@ mod tests {
 
     #[test]
     fn durations_have_two_units() {
-        for (seconds, text) in
-            [(-5, "0 s"), (59, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (3600, "1 h 0 min"), (90_000, "1 d 1 h")]
-        {
+        for (seconds, text) in [
+            (-5, "0.0 s"),
+            (9, "9.0 s"),
+            (59, "59 s"),
+            (60, "1 min 0 s"),
+            (3599, "59 min 59 s"),
+            (3600, "1 h 0 min"),
+            (90_000, "1 d 1 h"),
+        ] {
             assert_eq!(duration(TimeDelta::seconds(seconds)), text);
         }
+        assert_eq!(duration(TimeDelta::milliseconds(940)), "0.9 s");
     }
 }

@@ -109,7 +109,10 @@ impl Frame {
 
     /// Shows an error above the page.
     pub(crate) fn with_error(self, error: Option<&PageError>) -> Self {
-        Self { error: error.map(|error| error.message().to_owned()), notice: None, ..self }
+        match error {
+            Some(error) => Self { error: Some(error.message().to_owned()), notice: None, ..self },
+            None => self,
+        }
     }
 
     pub(crate) fn is(&self, section: &str) -> bool {

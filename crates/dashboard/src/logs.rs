@@ -10,7 +10,10 @@ use actix_web::{
 use askama::Template;
 use chrono::SecondsFormat;
 use futures_util::stream::unfold;
-use launchway_application::{Error, logs::{LogSubject, OpenLog}};
+use launchway_application::{
+    Error,
+    logs::{LogSubject, OpenLog},
+};
 use launchway_domain::logs::{LogFilter, LogLine, LogLineId};
 
 use crate::{
@@ -149,7 +152,8 @@ async fn download(
     subject: LogSubject,
 ) -> Result<HttpResponse, PageError> {
     let log = dashboard.services.logs.open(&visitor, subject, LogFilter::default()).await?;
-    let name = format!("attachment; filename=\"{}.log\"", log.application.blueprint.name.as_str().replace(' ', "-"));
+    let name =
+        format!("attachment; filename=\"{}.log\"", log.application.blueprint.name.as_str().replace(' ', "-"));
     let start = Some((dashboard, visitor, log, None));
     let body = unfold(start, |state: Option<(Data<Dashboard>, Visitor, OpenLog, Option<LogLineId>)>| async {
         let (dashboard, visitor, log, seen) = state?;

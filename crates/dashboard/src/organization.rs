@@ -315,7 +315,11 @@ fn new_token(form: &Form) -> Result<NewApiToken, Error> {
         names.map(str::parse).collect::<Result<_, launchway_domain::value::InvalidValue>>()
     });
     let days = fields.optional_by("days", |text| {
-        text.trim().parse::<u32>().ok().filter(|days| (1..=3650).contains(days)).ok_or("must be 1 to 3650 days")
+        text.trim()
+            .parse::<u32>()
+            .ok()
+            .filter(|days| (1..=3650).contains(days))
+            .ok_or("must be 1 to 3650 days")
     });
     let (Ok(name), Ok(permissions), Ok(days)) = (name, permissions, days) else { return Err(fields.error()) };
     let expires_at = days.map(|days| chrono::Utc::now() + chrono::TimeDelta::days(days.into()));

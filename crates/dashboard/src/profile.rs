@@ -137,7 +137,8 @@ async fn change_password(
     let outcome = match new {
         Ok(new) => {
             let current = Secret::new(form.text("current_password").to_owned());
-            let changed = dashboard.services.passwords.change(&visitor, PasswordChange { current, new }).await;
+            let changed =
+                dashboard.services.passwords.change(&visitor, PasswordChange { current, new }).await;
             changed.map(|()| "password")
         }
         Err(_noted) => Err(fields.error()),

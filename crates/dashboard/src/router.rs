@@ -21,7 +21,9 @@ const LARGEST_FORM: usize = 1024 * 1024;
 /// Mounts the dashboard, and leads browsers to it from `/`.
 pub fn configure(config: &mut ServiceConfig) {
     config.service(
-        web::resource("/").guard(Browser).route(get().to(async || see_other(format!("{PREFIX}/applications")))),
+        web::resource("/")
+            .guard(Browser)
+            .route(get().to(async || see_other(format!("{PREFIX}/applications")))),
     );
     config.service(
         web::scope(PREFIX)

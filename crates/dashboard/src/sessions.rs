@@ -2,7 +2,10 @@
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::header::SET_COOKIE,
+    http::{
+        StatusCode,
+        header::{HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE},
+    },
     web::{Data, ServiceConfig, get, post},
 };
 use askama::Template;
@@ -77,7 +80,7 @@ fn is_refused(request: &HttpRequest, dashboard: &Dashboard) -> bool {
 
 fn insecure() -> PageError {
     let message = "HTTPS is needed to log in from another machine";
-    PageError::new(actix_web::http::StatusCode::FORBIDDEN, message)
+    PageError::new(StatusCode::FORBIDDEN, message)
 }
 
 async fn login_page(request: HttpRequest, dashboard: Data<Dashboard>) -> Result<HttpResponse, PageError> {
@@ -101,7 +104,7 @@ fn show_login(
     form: &Form,
     is_refused: bool,
 ) -> Result<HttpResponse, PageError> {
-    let status = error.map_or(actix_web::http::StatusCode::OK, PageError::status);
+    let status = error.map_or(StatusCode::OK, PageError::status);
     let needs_code = form.is_checked("needs_code");
     let template = LoginPage {
         assets: assets::path(),
@@ -114,9 +117,12 @@ fn show_login(
         is_refused,
     };
     let mut response = page_with(status, &template)?;
+    if let Some(seconds) = error.and_then(PageError::retry_after) {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
     if needs_code {
-        let name = actix_web::http::header::HeaderName::from_static("x-two-factor");
-        response.headers_mut().insert(name, actix_web::http::header::HeaderValue::from_static("required"));
+        let name = HeaderName::from_static("x-two-factor");
+        response.headers_mut().insert(name, HeaderValue::from_static("required"));
     }
     Ok(response)
 }
@@ -201,7 +207,7 @@ fn show_registration(
         needs_token: !(dashboard.options.is_local)(request),
         is_refused: is_refused(request, dashboard),
     };
-    page_with(error.map_or(actix_web::http::StatusCode::OK, PageError::status), &template)
+    page_with(error.map_or(StatusCode::OK, PageError::status), &template)
 }
 
 async fn register(
@@ -220,7 +226,11 @@ async fn register(
     }
 }
 
-async fn register_admin(request: &HttpRequest, dashboard: &Dashboard, form: &Form) -> Result<LoggedIn, Error> {
+async fn register_admin(
+    request: &HttpRequest,
+    dashboard: &Dashboard,
+    form: &Form,
+) -> Result<LoggedIn, Error> {
     let mut fields = Fields::of(form);
     let (email, username) = (fields.required("email"), fields.required("username"));
     let password = fields.required_by("password", |text| Password::try_from(text.to_owned()));
@@ -241,7 +251,7 @@ async fn register_admin(request: &HttpRequest, dashboard: &Dashboard, form: &For
 async fn join_page(request: HttpRequest, dashboard: Data<Dashboard>) -> Result<HttpResponse, PageError> {
     let is_refused = is_refused(&request, &dashboard);
     let title = "Set your password";
-    page_with(actix_web::http::StatusCode::OK, &JoinPage { assets: assets::path(), title, error: None, is_refused })
+    page_with(StatusCode::OK, &JoinPage { assets: assets::path(), title, error: None, is_refused })
 }
 
 async fn join(
@@ -319,8 +329,15 @@ mod tests {
     #[test]
     fn a_login_leads_only_to_pages_of_the_dashboard() {
         assert_eq!(safe_next("/applications?search=a%20b"), "/applications?search=a%20b");
-        for next in ["", "//evil.example", "https://evil.example", "/\\evil.example", "applications", "/@evil.example", "/a\nb"]
-        {
+        for next in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil.example",
+            "applications",
+            "/@evil.example",
+            "/a\nb",
+        ] {
             assert_eq!(safe_next(next), "", "{next}");
         }
     }

@@ -104,7 +104,8 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
 
     let addresses = server.addrs();
     let server = server.run();
-    let stop = tokio::spawn(stop_when_told(server.handle(), (api, dashboard), server_lock, heartbeats.ended())?);
+    let stop =
+        tokio::spawn(stop_when_told(server.handle(), (api, dashboard), server_lock, heartbeats.ended())?);
     announce(&addresses, front, setup_token.as_deref())?;
     let watched = proxy.clone().map(|proxy| tokio::spawn(async move { proxy.keep().await }));
     server.await?;
@@ -265,7 +266,9 @@ fn announce(
 ) -> Result<(), Box<dyn Error>> {
     let Some(address) = addresses.first() else { return Ok(()) };
     let url = format!("http://{address}");
-    let mut text = format!("Launchway is listening on {url}\nDashboard: {url}/dashboard\nAPI documentation: {url}/docs\n");
+    let mut text = format!(
+        "Launchway is listening on {url}\nDashboard: {url}/dashboard\nAPI documentation: {url}/docs\n"
+    );
     if let Some(front) = front {
         text.push_str(&format!("Applications are served at http://{front} by host name\n"));
     }

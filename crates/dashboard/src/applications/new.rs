@@ -26,8 +26,16 @@ pub(super) struct Pack {
 
 /// The build packs, the one that most people need first.
 pub(super) const PACKS: &[Pack] = &[
-    Pack { name: "dockerfile", title: "Dockerfile", about: "Builds an image by a Dockerfile of the repository." },
-    Pack { name: "nixpacks", title: "Nixpacks", about: "Detects the language, and builds an image without a Dockerfile." },
+    Pack {
+        name: "dockerfile",
+        title: "Dockerfile",
+        about: "Builds an image by a Dockerfile of the repository.",
+    },
+    Pack {
+        name: "nixpacks",
+        title: "Nixpacks",
+        about: "Detects the language, and builds an image without a Dockerfile.",
+    },
     Pack { name: "static", title: "Static site", about: "Publishes the files of a folder as they are." },
     Pack { name: "docker-compose", title: "Compose file", about: "Runs the services of a compose file." },
     Pack { name: "image", title: "Image", about: "Runs a prebuilt image. The repository is its reference." },

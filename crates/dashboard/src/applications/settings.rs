@@ -93,7 +93,8 @@ pub(super) async fn save(
 /// Returns the change of the fields that differ from `shown`, which the visitor saw. Fields that were emptied cannot be
 /// removed by an update.
 fn change(form: &Form, shown: &Form) -> Result<ApplicationChange, Error> {
-    let changed: Vec<_> = form.iter().filter(|(name, value)| shown.text(name).trim() != value.trim()).collect();
+    let changed: Vec<_> =
+        form.iter().filter(|(name, value)| shown.text(name).trim() != value.trim()).collect();
     let mut fields = Fields::of(form);
     let mut change = ApplicationChange::default();
     for (name, value) in changed {
@@ -117,14 +118,14 @@ fn change(form: &Form, shown: &Form) -> Result<ApplicationChange, Error> {
             "build_pack" => {
                 fields.required_by(name, blueprint::build_pack).map(|value| change.build_pack = Some(value))
             }
-            "proxy_server" => {
-                fields.required_by(name, blueprint::proxy_server).map(|value| change.proxy_server = Some(value))
-            }
+            "proxy_server" => fields
+                .required_by(name, blueprint::proxy_server)
+                .map(|value| change.proxy_server = Some(value)),
             "labels" => {
                 let labels = blueprint::labels(value);
-                labels.map(|value| change.labels = Some(value)).or_else(|invalid| {
-                    fields.refuse(format!("labels {invalid}"))
-                })
+                labels
+                    .map(|value| change.labels = Some(value))
+                    .or_else(|invalid| fields.refuse(format!("labels {invalid}")))
             }
             _ => Ok(()),
         };

@@ -10,7 +10,10 @@ use launchway_application::{
     Error,
     applications::{ApplicationChange, ShownVariables},
 };
-use launchway_domain::{applications::{Application, Variables}, auth::{Action, Resource}};
+use launchway_domain::{
+    applications::{Application, Variables},
+    auth::{Action, Resource},
+};
 
 use super::{Head, application_id};
 use crate::{

@@ -118,7 +118,8 @@ impl Follower {
 fn events(lines: &[LogLine]) -> Result<Bytes, Error> {
     let mut events = String::new();
     for line in lines {
-        let event = Event { n: line.number, t: line.at.timestamp_millis(), l: line.level.as_str(), x: &line.text };
+        let event =
+            Event { n: line.number, t: line.at.timestamp_millis(), l: line.level.as_str(), x: &line.text };
         let data = serde_json::to_string(&event).map_err(|error| Error::Internal(error.into()))?;
         events.push_str(&format!("id: {}\ndata: {data}\n\n", line.id()));
     }

@@ -61,7 +61,10 @@ fn show(
     page_with(error.map_or(StatusCode::OK, PageError::status), &template)
 }
 
-pub(super) async fn two_factor_page(request: HttpRequest, visitor: Visitor) -> Result<HttpResponse, PageError> {
+pub(super) async fn two_factor_page(
+    request: HttpRequest,
+    visitor: Visitor,
+) -> Result<HttpResponse, PageError> {
     show(&request, &visitor, None)
 }
 
@@ -110,7 +113,9 @@ fn again(error: Error) -> PageError {
     let is_wrong = matches!(error, Error::InvalidCredentials(_));
     let error = PageError::from(error);
     match is_wrong {
-        true => PageError::new(error.status(), format!("{}; begin again with a new QR code", error.message())),
+        true => {
+            PageError::new(error.status(), format!("{}; begin again with a new QR code", error.message()))
+        }
         false => error,
     }
 }
