@@ -62,7 +62,7 @@ pub(crate) fn routes(config: &mut ServiceConfig) {
 
 /// Parses an id of a path. A malformed one is as unknown as any other.
 pub(crate) fn application_id(path: &Path<String>) -> Result<ApplicationId, Error> {
-    path.parse().map_err(|_| Error::NotFound("the application"))
+    path.parse().map_err(|_invalid| Error::NotFound("the application"))
 }
 
 /// A row of the list.

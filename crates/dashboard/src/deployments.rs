@@ -5,7 +5,6 @@ use actix_web::{
     web::{Data, Path, ServiceConfig, get, post},
 };
 use askama::Template;
-use chrono::Utc;
 use launchway_application::Error;
 use launchway_domain::{
     applications::{Application, BuildPack},
@@ -35,7 +34,7 @@ pub(crate) fn routes(config: &mut ServiceConfig) {
 
 /// Parses an id of a path. A malformed one is as unknown as any other.
 pub(crate) fn deployment_id(path: &Path<String>) -> Result<DeploymentId, Error> {
-    path.parse().map_err(|_| Error::NotFound("the deployment"))
+    path.parse().map_err(|_invalid| Error::NotFound("the deployment"))
 }
 
 /// A deployment in a list.
@@ -85,11 +84,12 @@ fn kind(state: DeploymentState, is_live: bool) -> &'static str {
     }
 }
 
-/// Returns the time that a deployment took, or takes so far.
+/// Returns the time that a deployment took.
 fn length(deployment: &Deployment) -> String {
-    let is_over = deployment.status.state.is_over();
-    let end = if is_over { deployment.status.updated_at } else { Utc::now() };
-    duration(end - deployment.created_at)
+    match deployment.status.state.is_over() {
+        true => duration(deployment.status.updated_at - deployment.created_at),
+        false => "in progress".to_owned(),
+    }
 }
 
 pub(crate) fn rows(deployments: &[Deployment], live: Option<DeploymentId>) -> Vec<DeploymentRow> {

@@ -5,7 +5,10 @@ use std::{future::Future, pin::Pin};
 use actix_web::{
     FromRequest, HttpRequest,
     dev::Payload,
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        StatusCode,
+        header::{CONTENT_TYPE, HeaderValue},
+    },
     web::{Bytes, Data, Query},
 };
 use tokio::time::timeout;
@@ -104,7 +107,7 @@ impl FromRequest for Submitted {
 /// Returns the error for a form that did not come from a page of this server.
 fn refusal(request: &HttpRequest) -> Option<PageError> {
     let dashboard = request.app_data::<Data<Dashboard>>()?;
-    let is_own = match request.headers().get("sec-fetch-site").map(|site| site.as_bytes()) {
+    let is_own = match request.headers().get("sec-fetch-site").map(HeaderValue::as_bytes) {
         Some(site) => site == b"same-origin",
         // Browsers from before 2023 send only `Origin`.
         None => (dashboard.options.is_from_own_page)(request),

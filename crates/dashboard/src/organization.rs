@@ -6,6 +6,7 @@ use actix_web::{
     web::{Data, ServiceConfig, get, post},
 };
 use askama::Template;
+use chrono::{NaiveDate, NaiveTime};
 use launchway_application::{
     Error,
     auth::NewApiToken,
@@ -15,6 +16,7 @@ use launchway_domain::{
     auth::{Action, ApiToken, Resource},
     organizations::Role,
     quotas::Usage,
+    value::InvalidValue,
 };
 
 use crate::{
@@ -260,7 +262,7 @@ async fn change_role(
     dashboard: Data<Dashboard>,
     Submitted { visitor, form }: Submitted,
 ) -> Result<HttpResponse, PageError> {
-    let id = form.text("user_id").parse().map_err(|_| Error::NotFound("the member"));
+    let id = form.text("user_id").parse().map_err(|_invalid| Error::NotFound("the member"));
     let role = form.text("role").parse::<Role>().map_err(|invalid| Error::Invalid(format!("role {invalid}")));
     let outcome = match (id, role) {
         (Ok(id), Ok(role)) => {
@@ -312,17 +314,16 @@ fn new_token(form: &Form) -> Result<NewApiToken, Error> {
     let name = fields.required("name");
     let permissions = fields.optional_by("permissions", |text| {
         let names = text.split([',', ' ']).filter(|name| !name.is_empty());
-        names.map(str::parse).collect::<Result<_, launchway_domain::value::InvalidValue>>()
+        names.map(str::parse).collect::<Result<_, InvalidValue>>()
     });
-    let days = fields.optional_by("days", |text| {
-        text.trim()
-            .parse::<u32>()
-            .ok()
-            .filter(|days| (1..=3650).contains(days))
-            .ok_or("must be 1 to 3650 days")
+    let expires_at = fields.optional_by("expires", |text| {
+        let day = text.trim().parse::<NaiveDate>();
+        let day = day.map_err(|_invalid| InvalidValue::text("a date such as 2027-12-31", text))?;
+        Ok::<_, InvalidValue>(day.and_time(NaiveTime::MIN).and_utc())
     });
-    let (Ok(name), Ok(permissions), Ok(days)) = (name, permissions, days) else { return Err(fields.error()) };
-    let expires_at = days.map(|days| chrono::Utc::now() + chrono::TimeDelta::days(days.into()));
+    let (Ok(name), Ok(permissions), Ok(expires_at)) = (name, permissions, expires_at) else {
+        return Err(fields.error());
+    };
     Ok(NewApiToken { name, permissions, expires_at })
 }
 

@@ -36,6 +36,6 @@ impl Pager {
 /// Returns the requested page, of `size` items; the first one if none is named.
 pub(crate) fn requested(number: Option<&str>, size: i64) -> Result<PageRequest, Error> {
     let number = number.filter(|number| !number.is_empty()).unwrap_or("1");
-    let number = number.parse().map_err(|_| Error::Invalid("page must be a number".to_owned()))?;
+    let number = number.parse().map_err(|_invalid| Error::Invalid("page must be a number".to_owned()))?;
     PageRequest::new(number, size, size).map_err(|invalid| Error::Invalid(invalid.to_string()))
 }

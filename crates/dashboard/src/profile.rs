@@ -162,7 +162,7 @@ fn settings(form: &Form) -> Result<Vec<SettingsChange>, Error> {
     let mut fields = Fields::of(form);
     let (theme, family) = (fields.required("theme"), fields.required("font_family"));
     let size = fields.required_by("font_size", |text| {
-        let size: i64 = text.trim().parse().map_err(|_| "must be a number".to_owned())?;
+        let size: i64 = text.trim().parse().map_err(|_invalid| "must be a number".to_owned())?;
         FontSize::try_from(size).map_err(|invalid| invalid.to_string())
     });
     let language = fields.required("language");
@@ -182,7 +182,7 @@ async fn end_session(
     dashboard: Data<Dashboard>,
     Submitted { visitor, form }: Submitted,
 ) -> Result<HttpResponse, PageError> {
-    let id = form.text("id").parse().map_err(|_| Error::NotFound("the session"));
+    let id = form.text("id").parse().map_err(|_invalid| Error::NotFound("the session"));
     let outcome = match id {
         Ok(id) => dashboard.services.logins.end_session(&visitor, id).await.map(|()| "ended"),
         Err(error) => Err(error),

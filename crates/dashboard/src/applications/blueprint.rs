@@ -14,7 +14,7 @@ use crate::{fields::Fields, form::Form};
 /// Reads a port.
 pub(super) fn port(text: &str) -> Result<Port, InvalidValue> {
     let number: i64 =
-        text.trim().parse().map_err(|_| InvalidValue::text("a number between 1 and 65535", text))?;
+        text.trim().parse().map_err(|_invalid| InvalidValue::text("a number between 1 and 65535", text))?;
     number.try_into()
 }
 
