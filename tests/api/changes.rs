@@ -8,6 +8,8 @@ const DEPLOY: &str = "/api/v1/deploy/application";
 super::on_both_databases!(
     who_change_different_fields_at_once_lose_nothing,
     who_knows_an_older_version_gets_a_conflict,
+    there_are_between_1_and_100_replicas,
+    only_single_containers_have_several_replicas,
 );
 
 /// Creates an application, whose deployments fail here.
@@ -58,4 +60,47 @@ fn who_knows_an_older_version_gets_a_conflict(server: TestServer) {
     assert!(stale.contains("changed in the meantime"), "{stale}");
     change("yesterday", 9002).failure(400, "validation_failed");
     assert_eq!(admin.get(&format!("{DEPLOY}?id={id}")).success()["port"], 9000);
+}
+
+fn there_are_between_1_and_100_replicas(server: TestServer) {
+    let admin = server.admin();
+    let spec = |name: &str, replicas: Value| {
+        json!({"name": name, "repository": "registry.example.com/web:1", "port": 8080,
+            "environment": "production", "build_pack": "image", "replicas": replicas})
+    };
+    for replicas in [json!(0), json!(101), json!(-1), json!(1.5), json!("three")] {
+        let refused = admin.post(DEPLOY, &spec("web", replicas.clone())).failure(400, "validation_failed");
+        assert!(refused.contains("replicas"), "{replicas}: {refused}");
+    }
+    for (name, replicas) in [("one", 1), ("most", 100)] {
+        let made = admin.post(DEPLOY, &spec(name, json!(replicas))).success();
+        assert_eq!(made["replicas"], replicas);
+    }
+    let mut spec = spec("web", json!(1));
+    spec.as_object_mut().unwrap().remove("replicas");
+    let made = admin.post(DEPLOY, &spec).success();
+    assert_eq!(made["replicas"], 1, "that is the default");
+    let id = made["id"].as_str().unwrap();
+    let change = |replicas: Value| admin.put(&format!("{DEPLOY}?id={id}"), &json!({"replicas": replicas}));
+    change(json!(0)).failure(400, "validation_failed");
+    change(json!(101)).failure(400, "validation_failed");
+    let changed = change(json!(3)).success();
+    assert_eq!(changed["replicas"], 3);
+    assert_eq!(changed["deployments"].as_array().unwrap().len(), 1, "nothing is deployed again");
+    let entries = admin.get("/api/v1/audit/logs").success().to_string();
+    assert!(entries.contains("replicas"), "{entries}");
+    assert_eq!(change(json!(1)).success()["replicas"], 1);
+}
+
+fn only_single_containers_have_several_replicas(server: TestServer) {
+    let admin = server.admin();
+    for pack in ["static", "docker-compose"] {
+        let spec = json!({"name": "web", "repository": "https://git.example.com/web.git", "branch": "main",
+            "port": 8080, "environment": "production", "build_pack": pack, "replicas": 2});
+        let refused = admin.post(DEPLOY, &spec).failure(400, "validation_failed");
+        assert!(refused.contains(&format!("replicas must be 1 for build pack `{pack}`")), "{refused}");
+    }
+    let id = an_application(&admin)["id"].as_str().unwrap().to_owned();
+    let refused = admin.put(&format!("{DEPLOY}?id={id}"), &json!({"replicas": 2}));
+    refused.failure(400, "validation_failed");
 }

@@ -1,6 +1,7 @@
 //! The front proxy: applications are reachable, and stay so.
 
 mod confinement;
+mod copies;
 mod load;
 mod names;
 mod pages;

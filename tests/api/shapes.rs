@@ -71,6 +71,7 @@ pub(crate) const APPLICATION: &[&str] = &[
     "labels",
     "health_check_path",
     "auto_deploy",
+    "replicas",
     "organization_id",
     "user_id",
     "organization",

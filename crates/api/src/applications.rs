@@ -51,7 +51,10 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         Endpoint::put("/api/v1/deploy/application", "update_application", update_application)
             .summary("Update an application, and deploy it again unless `redeploy` is false")
             .cli("launchway app edit <APP>")
-            .about("Absent fields keep their values. 400 if nothing would change, unless `redeploy` is true.")
+            .about(
+                "Absent fields keep their values. 400 if nothing would change, unless `redeploy` is true. If only `replicas` \
+                 changes, copies are started or stopped, and nothing is deployed unless `redeploy` is true.",
+            )
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
         Endpoint::delete("/api/v1/deploy/application", "delete_application", delete_application)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use launchway_domain::{
     applications::{
         Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationSummary,
-        Blueprint, GitCredentials, Hostname, Repository, SourcePolicy, Variables, Write,
+        Blueprint, CopyCount, GitCredentials, Hostname, Repository, SourcePolicy, Variables, Write,
     },
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
@@ -237,7 +237,8 @@ fn needs_engine(blueprint: &Blueprint) -> impl Iterator<Item = &'static str> {
     let (before, after) = (&blueprint.pre_run_command, &blueprint.post_run_command);
     let commands = (before.is_some() || after.is_some())
         .then_some("pre_run_command and post_run_command must be absent: commands are not run here");
-    source.into_iter().chain(commands)
+    let copies = (blueprint.copies > CopyCount::ONE).then_some("replicas must be 1: one instance runs here");
+    source.into_iter().chain(commands).chain(copies)
 }
 
 const OUR_OWN: &str = "domain must not be the host name of this installation";
@@ -254,6 +255,10 @@ fn described(event: Event, blueprint: &Blueprint) -> Event {
         .with("environment", &blueprint.environment)
         .with("repository", blueprint.repository.as_str())
         .with("build_pack", blueprint.build_pack.as_str());
+    let event = match blueprint.copies {
+        CopyCount::ONE => event,
+        copies => event.with("replicas", copies.get()),
+    };
     match &blueprint.branch {
         Some(branch) => event.with("branch", branch),
         None => event,

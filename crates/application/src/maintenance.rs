@@ -26,7 +26,7 @@ use crate::{
     ServiceContext,
     reconciler::Snapshot,
     routes::Routes,
-    runtime_logs::{LogFreshness, RuntimeLogs},
+    runtime_logs::{LogFreshness, LogSource, RuntimeLogs},
 };
 
 /// The ports of maintenance.
@@ -224,7 +224,8 @@ impl Maintenance {
                 return;
             }
             let (sidecars, now) = (snapshot.view.sidecars(deployment), self.context.clock.now());
-            match self.ports.runtime_logs.collect(application, deployment, &sidecars, now).await {
+            let sources = LogSource::all(deployment, &sidecars);
+            match self.ports.runtime_logs.collect(application, deployment, &sources, now).await {
                 Ok(has_output) => self.ports.log_freshness.record(application.id, has_output),
                 Err(reason) => {
                     tracing::warn!(deployment.id = %deployment.id, reason, "output could not be collected");
@@ -238,10 +239,12 @@ impl Maintenance {
         let (mut containers, mut applications, mut deployments) =
             (HashSet::new(), HashSet::new(), HashSet::new());
         for LiveVersion { application, deployment } in snapshot.running() {
-            let Some(container) = &deployment.container else { continue };
+            if deployment.container.is_none() {
+                continue;
+            }
             applications.insert(application.id);
             deployments.insert(deployment.id);
-            containers.insert(container.id.clone());
+            containers.extend(deployment.copies().map(|container| container.id.clone()));
             containers.extend(snapshot.view.sidecars(deployment).into_iter().map(|sidecar| sidecar.id));
         }
         self.ports.runtime_logs.forget_others(&containers, &deployments).await;

@@ -16,6 +16,8 @@ pub(crate) mod decision;
 mod extension_routes;
 mod health;
 mod orphans;
+mod scale;
+mod watched;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,7 +31,7 @@ use launchway_domain::{
         Condition, ContainerRecord, Deployer, DeploymentRepository, EngineInventory, HealthProbe,
         ImageRecords, KeptVersions, LiveVersion, SiteStore, StepError, Write,
     },
-    ids::{DeploymentId, SubjectId},
+    ids::SubjectId,
     jobs::{JobKind, JobQueue, Write as JobWrite},
     logs::{Level, LogSink, NewLine},
     organizations::Scope,
@@ -43,7 +45,8 @@ use tokio::{
 use self::{
     backoff::Backoff,
     decision::{Action, Observed, breakdown, decide, recorded_state},
-    health::HealthRecord,
+    scale::ScaleRecord,
+    watched::{CopyKey, Watched, WatchedCopy},
 };
 pub use self::{
     health::StabilityLimits,
@@ -187,18 +190,11 @@ pub struct Reconciler {
     #[cfg(feature = "notifications")]
     announces: bool,
     snapshot: watch::Sender<Arc<Snapshot>>,
-    versions: Mutex<HashMap<DeploymentId, Watched>>,
+    versions: Mutex<HashMap<CopyKey, Watched>>,
     /// Notified when a task has a result for the next round.
     changed: Notify,
     places: Arc<Semaphore>,
     checks: Arc<Semaphore>,
-}
-
-/// The state of the reconciler for one live version.
-#[derive(Default)]
-struct Watched {
-    backoff: Backoff,
-    health: HealthRecord,
 }
 
 impl Reconciler {
@@ -294,7 +290,11 @@ impl Reconciler {
                 return true;
             }
             let is_busy = snapshot.busy.contains(&SubjectId::from(version.application.id));
-            self.reconcile(version, Observed::of(version, &snapshot.view), is_busy).await;
+            for (number, recorded) in version.deployment.numbered_copies() {
+                let observed = Observed::of(version, recorded, &snapshot.view);
+                self.reconcile(WatchedCopy { version, number, recorded }, observed, is_busy).await;
+            }
+            self.scale(version, is_busy).await;
         }
         #[cfg(feature = "extensions")]
         self.follow_extension_routes().await;
@@ -327,106 +327,105 @@ impl Reconciler {
         tracing::info!(seconds, "engine is available again");
         for watched in self.versions().values_mut() {
             watched.backoff = Backoff::default();
+            watched.scaling = ScaleRecord::default();
         }
         self.context.wake.notify();
     }
 
-    async fn reconcile(self: &Arc<Self>, version: &LiveVersion, observed: Observed, is_busy: bool) {
-        match decide(version, observed, is_busy) {
-            Action::Keep if version.application.is_stopped => self.forget_attempts(version.deployment.id),
+    async fn reconcile(self: &Arc<Self>, copy: WatchedCopy<'_>, observed: Observed, is_busy: bool) {
+        let version = copy.version;
+        match decide(version, copy.recorded, observed, is_busy) {
+            Action::Keep if version.application.is_stopped => self.forget_attempts(copy.key()),
             Action::Keep => {}
-            Action::Wait => self.record(version, observed.container).await,
+            Action::Wait => self.record(copy, observed.container).await,
             Action::Record(_) => {
-                self.record(version, observed.container).await;
+                self.record(copy, observed.container).await;
             }
             Action::Resume if !version.deployment.is_composition() => {
-                self.record(version, observed.container).await;
-                self.resume(version, observed);
+                self.record(copy, observed.container).await;
+                self.resume(copy, observed);
             }
             Action::Resume | Action::Recreate => {
-                self.record(version, observed.container).await;
-                self.enqueue(version, &cause(observed, self.context.terms)).await;
+                self.record(copy, observed.container).await;
+                self.enqueue(copy, cause(observed, self.context.terms)).await;
             }
             Action::Stop => {
                 let instance = self.context.terms.instance;
                 let cause = format!("The application is stopped, but its {instance} is running");
-                self.enqueue(version, &cause).await;
+                self.enqueue(copy, cause).await;
             }
         }
     }
 
     /// Starts a single container in a background task.
-    fn resume(self: &Arc<Self>, version: &LiveVersion, observed: Observed) {
-        let Some(container) = version.deployment.container.clone() else { return };
-        let id = version.deployment.id;
-        let Some(attempt) = self.begin_attempt(id) else { return };
-        let (this, version, terms) = (Arc::clone(self), version.clone(), self.context.terms);
+    fn resume(self: &Arc<Self>, copy: WatchedCopy<'_>, observed: Observed) {
+        let Some(attempt) = self.begin_attempt(copy.key()) else { return };
+        let (this, version, terms) = (Arc::clone(self), copy.version.clone(), self.context.terms);
+        let (number, recorded) = (copy.number, copy.recorded.clone());
         tokio::spawn(async move {
+            let copy = WatchedCopy { version: &version, number, recorded: &recorded };
             let Ok(_place) = Arc::clone(&this.places).acquire_owned().await else { return };
             if !this.context.replica.is_leader() {
-                return this.end_attempt(id);
+                return this.end_attempt(copy.key());
             }
             let again = if attempt.is_last { ": this is the last attempt" } else { "" };
-            this.note(&version, Level::Warn, format!("{}: restarting it{again}", cause(observed, terms)))
-                .await;
-            match this.ports.deployer.resume(&container.id).await {
+            let text = copy.titled(format!("{}: restarting it{again}", cause(observed, terms)));
+            this.note(&version, Level::Warn, text).await;
+            match this.ports.deployer.resume(&recorded.id).await {
                 Ok(_) => {}
                 // It cannot be started as it is: a job creates another one from its image.
                 Err(StepError::Rejected(reason)) => {
-                    this.enqueue_now(
-                        &version,
-                        &format!("The {} cannot be started: {reason}", terms.instance),
-                    )
-                    .await;
+                    let cause = format!("The {} cannot be started: {reason}", terms.instance);
+                    this.enqueue_now(&version, copy.titled(cause)).await;
                 }
                 Err(error) => {
                     let text = format!("The {} could not be started: {error}", terms.instance);
-                    this.note(&version, Level::Warn, text).await;
+                    this.note(&version, Level::Warn, copy.titled(text)).await;
                 }
             }
-            this.end_attempt(id);
+            this.end_attempt(copy.key());
             this.changed.notify_one();
         });
     }
 
     /// Enqueues a reconcile job for an application, unless one was tried recently.
-    async fn enqueue(&self, version: &LiveVersion, cause: &str) {
-        if self.begin_attempt(version.deployment.id).is_some() {
-            self.enqueue_now(version, cause).await;
-            self.end_attempt(version.deployment.id);
+    async fn enqueue(&self, copy: WatchedCopy<'_>, cause: String) {
+        if self.begin_attempt(copy.key()).is_some() {
+            self.enqueue_now(copy.version, copy.titled(cause)).await;
+            self.end_attempt(copy.key());
         }
     }
 
-    async fn enqueue_now(&self, version: &LiveVersion, cause: &str) {
+    async fn enqueue_now(&self, version: &LiveVersion, cause: String) {
         let job = job_about(&version.application, JobKind::Reconcile, &self.context);
         match self.context.commit_as_leader(vec![JobWrite::Enqueue(job).into()]).await {
             Ok(()) => {
-                self.note(version, Level::Warn, cause.to_owned()).await;
+                self.note(version, Level::Warn, cause).await;
                 self.context.wake.notify();
             }
             Err(error) => tracing::warn!(%error, "reconcile job could not be enqueued"),
         }
     }
 
-    fn begin_attempt(&self, version: DeploymentId) -> Option<backoff::Attempt> {
-        self.versions().entry(version).or_default().backoff.begin(Instant::now())
+    fn begin_attempt(&self, copy: CopyKey) -> Option<backoff::Attempt> {
+        self.versions().entry(copy).or_default().backoff.begin(Instant::now())
     }
 
-    fn forget_attempts(&self, version: DeploymentId) {
-        if let Some(watched) = self.versions().get_mut(&version) {
+    fn forget_attempts(&self, copy: CopyKey) {
+        if let Some(watched) = self.versions().get_mut(&copy) {
             watched.backoff = Backoff::default();
         }
     }
 
-    fn end_attempt(&self, version: DeploymentId) {
-        if let Some(watched) = self.versions().get_mut(&version) {
+    fn end_attempt(&self, copy: CopyKey) {
+        if let Some(watched) = self.versions().get_mut(&copy) {
             watched.backoff.end();
         }
     }
 
     /// Records the condition of a container, and updates its routes.
-    async fn record(&self, version: &LiveVersion, condition: Condition) {
-        let Some(recorded) = &version.deployment.container else { return };
+    async fn record(&self, copy: WatchedCopy<'_>, condition: Condition) {
+        let WatchedCopy { version, recorded, .. } = copy;
         let state = recorded_state(condition);
         let address = match condition {
             Condition::Running { address, .. } => Some(address),
@@ -459,11 +458,14 @@ impl Reconciler {
     }
 
     fn forget_others(&self, live: &[LiveVersion]) {
-        let live: HashSet<DeploymentId> = live.iter().map(|version| version.deployment.id).collect();
-        self.versions().retain(|id, _| live.contains(id));
+        let copies = live.iter().flat_map(|version| {
+            version.deployment.numbered_copies().map(|(number, _)| (version.deployment.id, number))
+        });
+        let copies: HashSet<CopyKey> = copies.collect();
+        self.versions().retain(|key, _| copies.contains(key));
     }
 
-    fn versions(&self) -> MutexGuard<'_, HashMap<DeploymentId, Watched>> {
+    fn versions(&self) -> MutexGuard<'_, HashMap<CopyKey, Watched>> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,12 +14,13 @@ use std::{
 use launchway_domain::{
     applications::{Application, ApplicationRepository, ProxyServer},
     deployments::{
-        ContainerId, ContainerState, Deployment, DeploymentKind, DeploymentRepository, SiteStore, StepError,
+        ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind, DeploymentRepository,
+        SiteStore, StepError,
     },
     ids::ApplicationId,
     organizations::Scope,
     replicas::{Drain, Patience},
-    routes::{Route, Target, TrafficRouter},
+    routes::{Endpoint, Route, Target, TrafficRouter},
     store::StoreError,
 };
 use tokio::{
@@ -344,16 +345,10 @@ impl Routes {
 
     /// Returns the target of the live version.
     pub(crate) async fn live_target(&self, deployment: &Deployment) -> Result<Target, StepError> {
-        let Some(container) = &deployment.container else {
+        if deployment.container.is_none() {
             return Ok(self.site(deployment).await?.map_or(Target::Absent, Target::Site));
-        };
-        Ok(match container.address.filter(|_| container.state == ContainerState::Running) {
-            Some(address) => {
-                let address = SocketAddr::new(address, container.port.get());
-                Target::Container { id: container.id.clone(), address }
-            }
-            None => Target::Absent,
-        })
+        }
+        Ok(target_of(deployment.copies()))
     }
 
     /// Returns the target of an application by its records. If its site cannot be fetched until `deadline`, that is the
@@ -423,6 +418,18 @@ enum Completeness {
     Complete,
     /// A site is being fetched, or cannot be fetched.
     Pending,
+}
+
+/// Returns the target of the copies of a version: those that run.
+pub(crate) fn target_of<'a>(copies: impl Iterator<Item = &'a ContainerRecord>) -> Target {
+    let running = copies.filter(|container| container.state == ContainerState::Running);
+    let endpoints: Vec<Endpoint> = running
+        .filter_map(|container| {
+            let address = SocketAddr::new(container.address?, container.port.get());
+            Some(Endpoint { id: container.id.clone(), address })
+        })
+        .collect();
+    if endpoints.is_empty() { Target::Absent } else { Target::Endpoints(endpoints) }
 }
 
 fn route(application: &Application, target: Target) -> Route {

@@ -67,8 +67,8 @@ impl RuntimeLogs {
         Self { rates: RateLimiter::new(bytes_per_second), ..self }
     }
 
-    /// Collects the new output of the container of `deployment` and its `sidecars`, which run: only the output before
-    /// `now`, if there are several. Returns whether there was any.
+    /// Collects the new output of `sources`, which run `deployment`: only the output before `now`, if there are
+    /// several. Returns whether there was any.
     ///
     /// # Errors
     /// A sentence for the log; then nothing was collected.
@@ -76,13 +76,13 @@ impl RuntimeLogs {
         &self,
         application: &Application,
         deployment: &Deployment,
-        sidecars: &[Sidecar],
+        sources: &[LogSource<'_>],
         now: Timestamp,
     ) -> Result<bool, String> {
-        self.collect_before(application, deployment, sidecars, (now, now)).await
+        self.collect_before(application, deployment, sources, (now, now)).await
     }
 
-    /// Collects the last output of the container of `deployment` and its `sidecars`, which are stopped.
+    /// Collects the last output of `sources`, which ran `deployment` and are stopped.
     ///
     /// # Errors
     /// A sentence for the log; then nothing was collected.
@@ -90,26 +90,26 @@ impl RuntimeLogs {
         &self,
         application: &Application,
         deployment: &Deployment,
-        sidecars: &[Sidecar],
+        sources: &[LogSource<'_>],
         now: Timestamp,
     ) -> Result<bool, String> {
         // Their lines have the time of the engine, whose clock may be ahead.
-        self.collect_before(application, deployment, sidecars, (now, Timestamp::MAX_UTC)).await
+        self.collect_before(application, deployment, sources, (now, Timestamp::MAX_UTC)).await
     }
 
     async fn collect_before(
         &self,
         application: &Application,
         deployment: &Deployment,
-        sidecars: &[Sidecar],
+        sources: &[LogSource<'_>],
         times: (Timestamp, Timestamp),
     ) -> Result<bool, String> {
         let mut collected = self.collected.lock().await;
         for _ in 0..ATTEMPTS {
-            match self.collect_once(&mut collected, application, deployment, sidecars, times).await? {
+            match self.collect_once(&mut collected, application, deployment, sources, times).await? {
                 Some(has_output) => return Ok(has_output),
                 // Another server has collected meanwhile.
-                None => collected.forget(deployment, sidecars),
+                None => collected.forget(deployment, sources),
             }
         }
         Ok(true)
@@ -121,22 +121,22 @@ impl RuntimeLogs {
         collected: &mut Collected,
         application: &Application,
         deployment: &Deployment,
-        sidecars: &[Sidecar],
+        sources: &[LogSource<'_>],
         (now, end): (Timestamp, Timestamp),
     ) -> Result<Option<bool>, String> {
-        let Some(container) = &deployment.container else { return Ok(Some(false)) };
-        let mut printed = vec![Printed::by(&container.id, None)];
-        printed.extend(sidecars.iter().map(|sidecar| Printed::by(&sidecar.id, Some(&sidecar.service))));
+        let mut printed: Vec<Printed<'_>> = sources.iter().copied().map(Printed::by).collect();
         for one in &mut printed {
-            let since = match collected.read.get(one.container) {
+            let since = match collected.read.get(one.source.container) {
                 Some(since) => *since,
+                // A copy that was added: the others have printed since it started.
+                None if one.source.is_copy() && collected.stored.contains_key(&deployment.id) => None,
                 None => self.last_printed(deployment.id).await?,
             };
-            collected.read.insert(one.container.clone(), since);
-            let lines = self.inventory.printed(one.container, since, LINES).await;
+            collected.read.insert(one.source.container.clone(), since);
+            let lines = self.inventory.printed(one.source.container, since, LINES).await;
             one.lines = lines.map_err(|error| error.to_string())?;
         }
-        if !sidecars.is_empty() {
+        if printed.len() > 1 {
             cut_together(&mut printed, end);
         }
         if printed.iter().all(|one| one.lines.is_empty()) {
@@ -146,7 +146,7 @@ impl RuntimeLogs {
         let secrets = self.vault.open(application).map_err(|error| error.to_string())?;
         let masker = secrets_of(&secrets);
         let shown = printed.iter().flat_map(|one| {
-            one.lines.iter().filter_map(|line| shown(deployment, one.service, &masker, line))
+            one.lines.iter().filter_map(|line| shown(deployment, one.source.tag, &masker, line))
         });
         let mut lines: Vec<NewLine> = shown.collect();
         lines.sort_by_key(|line| line.at);
@@ -164,7 +164,7 @@ impl RuntimeLogs {
         collected.stored.insert(deployment.id, after.max(newest));
         for one in &printed {
             if let Some(last) = one.lines.last() {
-                collected.read.insert(one.container.clone(), Some(last.at));
+                collected.read.insert(one.source.container.clone(), Some(last.at));
             }
         }
         Ok(Some(true))
@@ -188,28 +188,66 @@ impl RuntimeLogs {
 
 impl Collected {
     /// Drops the state of a deployment, so that it is read again.
-    fn forget(&mut self, deployment: &Deployment, sidecars: &[Sidecar]) {
+    fn forget(&mut self, deployment: &Deployment, sources: &[LogSource<'_>]) {
         self.stored.remove(&deployment.id);
-        if let Some(container) = &deployment.container {
-            self.read.remove(&container.id);
+        for source in sources {
+            self.read.remove(source.container);
         }
-        for sidecar in sidecars {
-            self.read.remove(&sidecar.id);
+    }
+}
+
+/// A container whose output is collected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogSource<'a> {
+    container: &'a ContainerId,
+    tag: Tag<'a>,
+}
+
+/// The beginning of the lines of a container.
+#[derive(Debug, Clone, Copy)]
+enum Tag<'a> {
+    /// None: it is the only one of its version, or the one that gets the traffic.
+    None,
+    /// The service of a sidecar.
+    Service(&'a ServiceName),
+    /// The number of a copy among several.
+    Copy(u16),
+}
+
+impl<'a> LogSource<'a> {
+    /// Returns every container of a version: its copies, and the `sidecars` of a composition.
+    pub(crate) fn all(deployment: &'a Deployment, sidecars: &'a [Sidecar]) -> Vec<Self> {
+        let has_several = !deployment.further_copies.is_empty();
+        let copies = deployment.numbered_copies();
+        let copies = copies.map(|(number, copy)| Self::of_copy(&copy.id, has_several.then_some(number)));
+        let sidecars = sidecars.iter();
+        let sidecars =
+            sidecars.map(|sidecar| Self { container: &sidecar.id, tag: Tag::Service(&sidecar.service) });
+        match deployment.container {
+            Some(_) => copies.chain(sidecars).collect(),
+            None => Vec::new(),
         }
+    }
+
+    /// Returns one container, with its number if it is a copy among several.
+    pub(crate) fn of_copy(container: &'a ContainerId, copy: Option<u16>) -> Self {
+        Self { container, tag: copy.map_or(Tag::None, Tag::Copy) }
+    }
+
+    fn is_copy(&self) -> bool {
+        matches!(self.tag, Tag::Copy(_))
     }
 }
 
 /// The output of one container.
 struct Printed<'a> {
-    container: &'a ContainerId,
-    /// The service, if it is a sidecar.
-    service: Option<&'a ServiceName>,
+    source: LogSource<'a>,
     lines: Vec<PrintedLine>,
 }
 
 impl<'a> Printed<'a> {
-    fn by(container: &'a ContainerId, service: Option<&'a ServiceName>) -> Self {
-        Self { container, service, lines: Vec::new() }
+    fn by(source: LogSource<'a>) -> Self {
+        Self { source, lines: Vec::new() }
     }
 }
 
@@ -224,18 +262,16 @@ fn cut_together(printed: &mut [Printed<'_>], end: Timestamp) {
     }
 }
 
-fn shown(
-    deployment: &Deployment,
-    service: Option<&ServiceName>,
-    masker: &Masker,
-    line: &PrintedLine,
-) -> Option<NewLine> {
+fn shown(deployment: &Deployment, tag: Tag<'_>, masker: &Masker, line: &PrintedLine) -> Option<NewLine> {
     let mut assembler = LineAssembler::default();
     let mut lines = assembler.push(&line.text, masker);
     lines.extend(assembler.finish(masker));
     let mut text = lines.join(" ");
-    if let Some(service) = service.filter(|_| !text.is_empty()) {
-        text = format!("{service} | {text}");
+    match tag {
+        _ if text.is_empty() => {}
+        Tag::None => {}
+        Tag::Service(service) => text = format!("{service} | {text}"),
+        Tag::Copy(number) => text = format!("copy {number} | {text}"),
     }
     let (application_id, deployment_id) = (deployment.application_id, deployment.id);
     let line = NewLine { application_id, deployment_id, level: Level::Runtime, text, at: line.at };

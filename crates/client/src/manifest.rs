@@ -30,6 +30,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("base_path", "Folder of the application in the repository"),
     ("dockerfile_path", "Path of the Dockerfile or compose file in that folder"),
     ("port", "Port that the application listens on in its container"),
+    ("replicas", "Number of copies that run, from 1 to 100"),
     ("domain", "Custom domain"),
     ("health_check_path", "Path that must return 200 to 399 before a version gets traffic"),
     ("pre_run_command", "Command to run in the new image before it gets traffic"),

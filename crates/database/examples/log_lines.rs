@@ -14,8 +14,8 @@ use chrono::DateTime;
 use launchway_database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
 use launchway_domain::{
     applications::{
-        self, Application, ApplicationSecrets, BasePath, Blueprint, BuildPack, DockerfilePath, Labels,
-        ProxyServer, Repository,
+        self, Application, ApplicationSecrets, BasePath, Blueprint, BuildPack, CopyCount, DockerfilePath,
+        Labels, ProxyServer, Repository,
     },
     audit::{self, Action, Author, Chain, Entry, Event, Resource},
     ids::{ApplicationId, DeploymentId},
@@ -116,6 +116,7 @@ fn blueprint() -> Outcome<Blueprint> {
         labels: Labels::default(),
         health_check_path: None,
         auto_deploy: true,
+        copies: CopyCount::ONE,
     })
 }
 

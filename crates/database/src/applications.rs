@@ -4,6 +4,7 @@
 //! application first. It is also the lock of its jobs' subject, so that the two cannot deadlock on
 //! PostgreSQL.
 
+mod copies;
 mod hosts;
 mod names;
 mod rows;
@@ -17,7 +18,7 @@ use diesel::prelude::*;
 use launchway_domain::{
     applications::{
         Application, ApplicationDetail, ApplicationFilter, ApplicationRepository, ApplicationState,
-        ApplicationSummary, NamedApplication,
+        ApplicationSummary, CopyCount, NamedApplication,
     },
     ids::ApplicationId,
     organizations::Scope,
@@ -101,14 +102,19 @@ fn summary((application, organization, user): SummaryRow) -> Result<ApplicationS
     })
 }
 
-/// Adds the reason for not serving to each application that has a live version and failed.
+/// Adds the reason for not serving to each application that has a live version and failed, or has several copies,
+/// of which some may not serve.
 fn with_breakdowns(
     connection: &mut AnyConnection,
     mut summaries: Vec<ApplicationSummary>,
 ) -> Result<Vec<ApplicationSummary>, QueryError> {
-    let is_failed = |application: &Application| application.status.state == ApplicationState::Failed;
-    let failed = summaries.iter().filter(|summary| is_failed(&summary.application));
-    let live: Vec<DbId> = failed.filter_map(|summary| Some(DbId::from(summary.application.live?))).collect();
+    let is_asked = |application: &Application| match application.status.state {
+        ApplicationState::Failed => true,
+        ApplicationState::Running => application.blueprint.copies > CopyCount::ONE,
+        _ => false,
+    };
+    let asked = summaries.iter().filter(|summary| is_asked(&summary.application));
+    let live: Vec<DbId> = asked.filter_map(|summary| Some(DbId::from(summary.application.live?))).collect();
     if live.is_empty() {
         return Ok(summaries);
     }

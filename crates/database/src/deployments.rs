@@ -1,6 +1,7 @@
 //! Reads deployments from the database.
 
 mod announcements;
+mod copies;
 mod jobs;
 mod live;
 mod rows;
@@ -172,19 +173,30 @@ impl DeploymentRepository for Database {
 
     async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
         self.read(|connection| {
-            let stored: Vec<Option<String>> = applications::table
+            let stored: Vec<(Option<String>, Option<String>)> = applications::table
                 .inner_join(
                     deployments::table.on(applications::live_deployment_id.eq(deployments::id.nullable())),
                 )
                 .filter(applications::live_deployment_id.is_not_null())
                 .filter(applications::deleted_at.is_null())
-                .filter(deployments::container_address.is_not_null())
-                .select(deployments::container_address)
+                .filter(
+                    deployments::container_address
+                        .is_not_null()
+                        .or(deployments::further_copies.is_not_null()),
+                )
+                .select((deployments::container_address, deployments::further_copies))
                 .load(connection)?;
+            let mut of_copies = Vec::new();
+            for (_, further_copies) in &stored {
+                of_copies.extend(
+                    copies::read(further_copies.as_deref())?.into_iter().filter_map(|copy| copy.address),
+                );
+            }
             let of_extensions: Vec<String> =
                 extension_routes::table.select(extension_routes::address).load(connection)?;
-            let addresses = stored.into_iter().flatten().chain(of_extensions).map(|address| address.parse());
-            addresses.collect::<Result<_, _>>().map_err(QueryError::unreadable)
+            let stored = stored.into_iter().filter_map(|(address, _)| address).chain(of_extensions);
+            let addresses = stored.map(|address| address.parse()).collect::<Result<Vec<IpAddr>, _>>();
+            Ok(addresses.map_err(QueryError::unreadable)?.into_iter().chain(of_copies).collect())
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 mod artifact_tables;
 mod certificate_tables;
+mod copy_tables;
 mod extension_tables;
 mod image_tables;
 mod installation_tables;
@@ -14,6 +15,7 @@ use diesel::{allow_tables_to_appear_in_same_query, table};
 pub(super) use self::{
     artifact_tables::{compositions, setup_token, site_archive_parts, site_archives},
     certificate_tables::{acme_accounts, acme_challenges, certificates},
+    copy_tables::application_replicas,
     extension_tables::{
         execution_logs, execution_steps, extension_executions, extension_installations, extension_ports,
         extension_routes, extension_variables, extensions,
@@ -378,6 +380,7 @@ table! {
         container_port -> Nullable<BigInt>,
         requested_by -> Text,
         breakdown -> Nullable<Text>,
+        further_copies -> Nullable<Text>,
     }
 }
 

@@ -123,7 +123,10 @@ impl Deployer for DockerEngine {
 
 impl DockerEngine {
     async fn start_marked(&self, plan: &ContainerPlan, call: Label) -> Result<Container, StepError> {
-        let name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
+        let mut name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
+        if plan.copy > 1 {
+            name = format!("{name}-{}", plan.copy);
+        }
         let (id, network) = self.make(plan, &name, None, None, call).await?;
         let record = self.record(&id).await?;
         let started = record.and_then(|record| read(&record, Some(&network)));
@@ -224,7 +227,14 @@ impl DockerEngine {
             let address = assignment.as_ref().map(|assignment| assignment.address);
             let mut labels = labels::of(self.options.instance, &plan.owner);
             let port = Label::of_port(plan.port);
-            labels.extend([Label::of_no_service(), Label::of_address(address), port, call.clone()]);
+            let copy = Label::of_copy(plan.copy);
+            labels.extend([
+                Label::of_no_service(),
+                Label::of_address(address),
+                port,
+                copy.clone(),
+                call.clone(),
+            ]);
             let container = NewContainer {
                 name,
                 labels: &labels,
@@ -249,7 +259,10 @@ impl DockerEngine {
             let is_taken = failure.says("is already in use");
             if is_taken && command.is_none() && !is_replaced {
                 is_replaced = true;
-                self.remove_marked(&labels::of(self.options.instance, &plan.owner)).await?;
+                let mut same = labels::of(self.options.instance, &plan.owner);
+                // A container of an earlier release has no such label, and is the only one of its attempt.
+                same.extend((plan.copy > 1).then_some(copy));
+                self.remove_marked(&same).await?;
             } else if failure.is_about_a_taken_address() && refused.len() < MOST_ADDRESSES {
                 refused.extend(assignment);
                 self.remove_marked(std::slice::from_ref(&call)).await?;

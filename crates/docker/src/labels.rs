@@ -34,6 +34,7 @@ const ALIAS: &str = "launchway.alias";
 const ADDRESS: &str = "launchway.address";
 const ALIASES: &str = "launchway.aliases";
 const PORT: &str = "launchway.port";
+const COPY: &str = "launchway.copy";
 
 /// The labels of an object on the engine.
 pub(super) trait LabelSet {
@@ -96,6 +97,11 @@ impl Label {
     /// The port that a container was started for.
     pub(super) fn of_port(port: Port) -> Self {
         Self(format!("{PORT}={}", port.get()))
+    }
+
+    /// The number of a copy among those of its attempt.
+    pub(super) fn of_copy(copy: u16) -> Self {
+        Self(format!("{COPY}={copy}"))
     }
 
     /// The aliases of a container in its network, by which it is connected again.

@@ -4,6 +4,7 @@ mod automatic_host;
 mod blueprint;
 mod branch;
 mod build_pack;
+mod copies;
 mod hostname;
 mod image;
 mod name;
@@ -20,6 +21,7 @@ pub use self::{
     blueprint::{Blueprint, InvalidBlueprint, RunCommand},
     branch::Branch,
     build_pack::{BuildPack, Port, ProxyServer},
+    copies::CopyCount,
     hostname::Hostname,
     image::ImageRef,
     name::{ApplicationName, Environment, Label, Labels},
@@ -161,7 +163,8 @@ pub struct ApplicationSummary {
     pub organization: Organization,
     /// The user who created it.
     pub user: User,
-    /// The reason why its live version does not serve; `None` while it does, or if none is live.
+    /// The reason why its live version does not serve, or not by all of its copies; `None` while it does, or if
+    /// none is live.
     pub breakdown: Option<String>,
 }
 
@@ -306,8 +309,8 @@ pub enum Write {
         /// The time of the change.
         at: Timestamp,
     },
-    /// Records that the live version broke down ([`Failed`](ApplicationState::Failed)), or serves again
-    /// ([`Running`](ApplicationState::Running)). `Stale` unless `deployment` is the live one and the
+    /// Records that the live version broke down ([`Failed`](ApplicationState::Failed)), or serves again, at
+    /// least by some of its copies ([`Running`](ApplicationState::Running)). `Stale` unless `deployment` is the live one and the
     /// application is not stopped.
     SetHealth {
         /// The deployment of the version.

@@ -188,8 +188,10 @@ pub struct Progress {
     pub commit: Option<CommitHash>,
     /// The image that it runs.
     pub image: Option<ImageName>,
-    /// The container that runs it.
+    /// The container that runs it; the first of several copies.
     pub container: Option<ContainerRecord>,
+    /// The containers of its copies after the first one, if there is a `container`.
+    pub further_copies: Vec<ContainerRecord>,
 }
 
 /// Changes to deployments.
@@ -217,8 +219,8 @@ pub enum Write {
         /// The time of the change.
         at: Timestamp,
     },
-    /// Records another state of a recorded container. Changes nothing if the deployment has another
-    /// container now.
+    /// Records another state of a recorded container, of whichever copy. Changes nothing if the deployment
+    /// has other containers now.
     RecordContainer {
         /// The id of the deployment.
         id: DeploymentId,
@@ -227,13 +229,15 @@ pub enum Write {
         /// The time of the change.
         at: Timestamp,
     },
-    /// Replaces the container of the live version. `Stale` if the deployment is not the live one of its
+    /// Replaces the containers of the live version. `Stale` if the deployment is not the live one of its
     /// application.
     ReplaceContainer {
         /// The deployment.
         id: DeploymentId,
-        /// The new container.
+        /// The new container; the first of several copies.
         container: ContainerRecord,
+        /// The containers of the copies after the first one.
+        further_copies: Vec<ContainerRecord>,
         /// The time of the change.
         at: Timestamp,
     },

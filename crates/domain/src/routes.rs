@@ -23,19 +23,31 @@ pub struct Route {
 /// The target of an application's traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A container.
-    Container {
-        /// The id of the container.
-        id: ContainerId,
-        /// The address that it listens on.
-        address: SocketAddr,
-    },
+    /// The copies of the application that serve, over which requests are balanced; at least one.
+    Endpoints(Vec<Endpoint>),
     /// A published folder.
     Site(PathBuf),
     /// None: a user stopped the application.
     Stopped,
     /// None: no version of it runs.
     Absent,
+}
+
+/// One copy of an application that serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The id of the container.
+    pub id: ContainerId,
+    /// The address that it listens on.
+    pub address: SocketAddr,
+}
+
+impl Target {
+    /// Returns the target with a single container.
+    #[must_use]
+    pub fn container(id: ContainerId, address: SocketAddr) -> Self {
+        Self::Endpoints(vec![Endpoint { id, address }])
+    }
 }
 
 /// Routes traffic to the live version of each application.

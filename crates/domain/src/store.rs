@@ -216,8 +216,13 @@ mod tests {
             deployments::Write::Advance { id: Uuid::nil().into(), progress: Default::default(), at: AT }
                 .into(),
             deployments::Write::GoLive { id: Uuid::nil().into(), at: AT }.into(),
-            deployments::Write::ReplaceContainer { id: Uuid::nil().into(), container: a_container(), at: AT }
-                .into(),
+            deployments::Write::ReplaceContainer {
+                id: Uuid::nil().into(),
+                container: a_container(),
+                further_copies: vec![],
+                at: AT,
+            }
+            .into(),
             deployments::Write::FollowJobs { application: None, at: AT }.into(),
             logs::Write::Append(vec![]).into(),
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),

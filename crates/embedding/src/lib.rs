@@ -20,7 +20,7 @@ pub use launchway_application::{
     applications::{ApplicationChange, NewApplication},
 };
 pub use launchway_domain::{
-    applications::{Application, ApplicationState, Blueprint, ImageRef, Port, Variables},
+    applications::{Application, ApplicationState, Blueprint, CopyCount, ImageRef, Port, Variables},
     auth::Actor,
     deployments::{Deployment, DeploymentState, KeptVersions, PrintedLine, ProbeTarget, StepError},
     idempotency::{BodyHash, IdempotencyKey, IdempotencyName},
@@ -28,7 +28,7 @@ pub use launchway_domain::{
     logs::{LogLine, LogLineId},
     organizations::{Organization, Role},
     page::{Page, PageRequest},
-    routes::{Route, Target},
+    routes::{Endpoint, Route, Target},
     secret::SecretBox,
     store::StoreError,
     users::User,

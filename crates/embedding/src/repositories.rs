@@ -264,7 +264,7 @@ impl DeploymentRepository for Repositories {
 
     async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
         let live = self.live().await?;
-        let containers = live.iter().filter_map(|version| version.deployment.container.as_ref());
+        let containers = live.iter().flat_map(|version| version.deployment.copies());
         Ok(containers.filter_map(|container| container.address).collect())
     }
 

@@ -171,7 +171,7 @@ async fn a_version_is_started_checked_routed_to_and_live() {
     assert_eq!(machine.images(), ["nginx:1"]);
     // The host has chosen the port.
     assert!(
-        matches!(machine.state().routes.last(), Some(Target::Container { address, .. }) if address.port() == 3001)
+        matches!(machine.state().routes.last(), Some(Target::Endpoints(all)) if all[0].address.port() == 3001)
     );
     let application = service.applications().get(&ada(), application.id).await.unwrap();
     assert_eq!(application.status.state, ApplicationState::Running);
@@ -258,7 +258,7 @@ async fn a_restart_runs_a_second_copy_before_the_first_ends() {
     let running: Vec<VersionId> = machine.state().running.keys().copied().collect();
     assert_eq!(running, [VersionId { deployment: first.id, attempt: 2 }]);
     assert!(
-        matches!(machine.state().routes.last(), Some(Target::Container { address, .. }) if address.port() == 3002)
+        matches!(machine.state().routes.last(), Some(Target::Endpoints(all)) if all[0].address.port() == 3002)
     );
 }
 
@@ -431,9 +431,12 @@ async fn what_no_host_can_do_is_refused_before_it_is_recorded() {
     source.blueprint.branch = Some(parsed("main"));
     let mut command = web();
     command.blueprint.pre_run_command = Some(parsed("true"));
+    let mut copies = web();
+    copies.blueprint.copies = launchway_embedding::CopyCount::try_from(2).unwrap();
     for (new, expected) in [
         (source, "repository must be a reference such as `web:1`: nothing is built here"),
         (command, "pre_run_command and post_run_command must be absent: commands are not run here"),
+        (copies, "replicas must be 1: one instance runs here"),
     ] {
         let refused = service.applications().create(&ada(), new).await.unwrap_err();
         assert_eq!(refused.to_string(), expected);

@@ -14,7 +14,7 @@ use launchway_domain::{
     certificates::{CertificateServer, Challenge, ServedCertificate},
     deployments::{ContainerId, StepError},
     ids::ApplicationId,
-    routes::{Route, Target, TrafficRouter},
+    routes::{Endpoint, Route, Target, TrafficRouter},
 };
 use launchway_proxy::{
     certificates as tls,
@@ -125,8 +125,13 @@ impl CertificateServer for FrontProxy {
 
 fn on_the_wire(route: &Route) -> wire::Route {
     let target = match &route.target {
-        Target::Container { id, address } => {
-            wire::Target::Container { id: id.as_str().to_owned(), address: *address }
+        Target::Endpoints(endpoints) => {
+            let endpoints = endpoints.iter();
+            let endpoints = endpoints.map(|Endpoint { id, address }| wire::Endpoint {
+                id: id.as_str().to_owned(),
+                address: *address,
+            });
+            wire::Target::Endpoints(endpoints.collect())
         }
         Target::Site(folder) => wire::Target::Site { folder: folder.clone() },
         Target::Stopped => wire::Target::Stopped,

@@ -4,7 +4,10 @@ mod attempt;
 mod headers;
 mod tunnel;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{
@@ -17,15 +20,12 @@ use self::attempt::Failure;
 use crate::{
     body::Body,
     close::Phase,
-    exchange::{Exchange, Peer},
+    exchange::{Application, Exchange, Peer},
     host,
     pages::{Problem, page},
     proxy::Proxy,
-    routes::Target,
-    site,
-    table::RouteEntry,
-    tls,
-    upstream::Slot,
+    site, tls,
+    upstream::{Destination, Slot, Upstream},
 };
 
 /// The delays before each retry. A target that refuses connections is often about to be replaced.
@@ -58,15 +58,18 @@ pub(crate) async fn answer(
     let wants_upgrade = request.headers().contains_key(header::UPGRADE);
     let early = tls::early_answer(proxy, peer, &request);
     let hsts = tls::hsts(proxy, peer, &request);
-    let found = find(proxy, &request);
-    let application = found.as_ref().ok().map(|entry| &entry.application);
+    let found = find(proxy, &request, &[]);
+    let application = found.as_ref().ok().map(|(application, _)| application);
     let exchange = Exchange::begin(proxy, peer, application, &request);
     let is_own = found.is_err();
     let mut response = match (early, found) {
         (Some(response), _) => response,
         (None, Err(problem)) => page(problem, request.headers()),
         (None, Ok(_)) if !exchange.fits() => page(Problem::TooBusy, request.headers()),
-        (None, Ok(entry)) => Forward::new(proxy, peer, Arc::clone(&exchange), request).run(entry).await,
+        (None, Ok((_, None))) => page(Problem::NotAnswering, request.headers()),
+        (None, Ok((_, Some(upstream)))) => {
+            Forward::new(proxy, peer, Arc::clone(&exchange), request).run(upstream).await
+        }
     };
     tls::add_hsts(response.headers_mut(), hsts);
     exchange.answered(response.status().as_u16());
@@ -80,14 +83,19 @@ pub(crate) async fn answer(
     response
 }
 
-fn find<B>(proxy: &Proxy, request: &Request<B>) -> Result<RouteEntry, Problem> {
+/// Returns the application of a request's host, and an upstream of it that is not among `tried`, if there is one.
+fn find<B>(
+    proxy: &Proxy,
+    request: &Request<B>,
+    tried: &[Weak<Upstream>],
+) -> Result<(Arc<Application>, Option<Arc<Upstream>>), Problem> {
     let host = host::of(request.uri(), request.headers()).map_err(Problem::BadRequest)?;
     if !request.uri().path().starts_with('/') && request.uri().path() != "*" {
         return Err(Problem::BadRequest("the request's target is no path"));
     }
     let table = proxy.routes.table();
     match table.find(&host) {
-        Some(entry) => Ok(entry.clone()),
+        Some(entry) => Ok((Arc::clone(&entry.application), entry.balancer.pick(tried))),
         None if table.is_complete() => Err(Problem::UnknownHost),
         None => Err(Problem::Starting),
     }
@@ -117,47 +125,54 @@ impl<'a> Forward<'a> {
         }
     }
 
-    async fn run(mut self, mut entry: RouteEntry) -> Response<Body> {
-        let mut pauses = PAUSES.into_iter();
+    async fn run(mut self, mut upstream: Arc<Upstream>) -> Response<Body> {
+        let (mut pauses, mut tried) = (PAUSES.into_iter(), Vec::new());
         loop {
-            let failure = match &entry.upstream.target {
-                Target::Container { .. } if !entry.upstream.is_trusted => {
-                    return self.page(Problem::Starting);
-                }
-                Target::Container { address, .. } => match self.attempt(&entry.upstream, *address).await {
+            let failure = match &upstream.destination {
+                Destination::Container(_) if !upstream.is_trusted => return self.page(Problem::Starting),
+                Destination::Container(endpoint) => match self.attempt(&upstream, endpoint.address).await {
                     Ok(response) => return response,
                     Err(failure) => failure,
                 },
-                Target::Site { folder } => {
+                Destination::Site { folder } => {
                     let mut response = site::serve(folder, &self.head).await;
-                    response.body_mut().reads(entry.upstream);
+                    response.body_mut().reads(upstream);
                     return response;
                 }
-                Target::Stopped => return self.page(Problem::Stopped),
-                Target::Absent => return self.page(Problem::Absent),
+                Destination::Stopped => return self.page(Problem::Stopped),
+                Destination::Absent => return self.page(Problem::Absent),
             };
-            // A request that waits for another target must not keep this one alive.
-            let tried = Arc::downgrade(&entry.upstream);
-            drop(entry);
-            match &failure {
-                Failure::Final(problem) => return self.page(*problem),
-                Failure::Stale | Failure::Unreachable => {}
-                Failure::Unseen => match pauses.next() {
-                    Some(pause) => sleep(pause).await,
-                    None => return self.page(Problem::NotAnswering),
-                },
+            if let Failure::Final(problem) = failure {
+                return self.page(problem);
             }
-            entry = match find(self.proxy, &self.head) {
-                Ok(entry)
-                    if matches!(failure, Failure::Unreachable)
-                        && Arc::as_ptr(&entry.upstream) == tried.as_ptr() =>
-                {
-                    return self.page(Problem::NotAnswering);
-                }
-                Ok(entry) => entry,
+            if !matches!(failure, Failure::Stale) {
+                tried.push(Arc::downgrade(&upstream));
+            }
+            // A request that waits for another target must not keep this one alive.
+            drop(upstream);
+            upstream = match self.another(&mut tried, &failure, &mut pauses).await {
+                Ok(upstream) => upstream,
                 Err(problem) => return self.page(problem),
             };
         }
+    }
+
+    /// Returns the upstream for the next attempt: one that was not tried, at once, or after a pause any.
+    async fn another(
+        &self,
+        tried: &mut Vec<Weak<Upstream>>,
+        failure: &Failure,
+        pauses: &mut impl Iterator<Item = Duration>,
+    ) -> Result<Arc<Upstream>, Problem> {
+        if let (_, Some(upstream)) = find(self.proxy, &self.head, tried)? {
+            return Ok(upstream);
+        }
+        if matches!(failure, Failure::Unreachable) {
+            return Err(Problem::NotAnswering);
+        }
+        sleep(pauses.next().ok_or(Problem::NotAnswering)?).await;
+        tried.clear();
+        find(self.proxy, &self.head, tried)?.1.ok_or(Problem::NotAnswering)
     }
 
     fn page(&self, problem: Problem) -> Response<Body> {

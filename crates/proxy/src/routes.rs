@@ -1,12 +1,14 @@
 //! Routes, as the control plane sends them and as they are stored.
 
 mod live;
+mod written;
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::live::{ChangeError, LiveRoutes};
+use self::written::WrittenTarget;
 
 /// The hosts of one application, and their target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,15 +23,10 @@ pub struct Route {
 
 /// The target of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(from = "WrittenTarget", into = "WrittenTarget")]
 pub enum Target {
-    /// A container.
-    Container {
-        /// The id of the container in the engine.
-        id: String,
-        /// The address on which it listens.
-        address: SocketAddr,
-    },
+    /// The copies of an application, over which requests are balanced. Without any, the target is absent.
+    Endpoints(Vec<Endpoint>),
     /// A static site.
     Site {
         /// The folder with its files.
@@ -39,4 +36,13 @@ pub enum Target {
     Stopped,
     /// None: no deployment of the application is live.
     Absent,
+}
+
+/// One copy of an application: a container that listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// The id of the container in the engine.
+    pub id: String,
+    /// The address on which it listens.
+    pub address: SocketAddr,
 }

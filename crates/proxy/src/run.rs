@@ -89,7 +89,7 @@ pub async fn run_in_boot(
     let folder = Folder::make(&settings.folder, access).map_err(unusable)?;
     let sockets = Sockets::get(&folder, &settings).await?;
     // Only now: until it hands over, a predecessor may still change the routes.
-    let has_predecessor = matches!(socket, Socket::Inherited(_));
+    let has_predecessor = matches!(sockets.http, Socket::Inherited(_));
     let proxy = Arc::new(Proxy::load(&settings, boot_id, has_predecessor).map_err(unusable)?);
     let prepared = folder.prepare(access).map_err(unusable)?;
     let (listener, tls_listener, mut predecessor) = sockets.own().await?;
@@ -211,7 +211,9 @@ async fn sweep(proxy: Arc<Proxy>) {
         ticks.tick().await;
         proxy.routes.expire().await;
         for place in proxy.routes.table().places() {
-            place.upstream.close_idle(proxy.limits.upstream_keep_alive);
+            for upstream in place.balancer.upstreams() {
+                upstream.close_idle(proxy.limits.upstream_keep_alive);
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     routes::{Route, Target},
     store::Kept,
     traffic::Traffic,
-    upstream::Upstream,
+    upstream::{Balancer, Destination, Upstream},
 };
 
 /// An immutable snapshot of all routes. A change creates another table.
@@ -33,7 +33,14 @@ pub(crate) struct Table {
 #[derive(Debug, Clone)]
 pub(crate) struct RouteEntry {
     pub(crate) application: Arc<Application>,
-    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) balancer: Arc<Balancer>,
+}
+
+impl RouteEntry {
+    /// Returns whether it was set since the machine booted.
+    fn is_trusted(&self) -> bool {
+        self.balancer.upstreams().iter().all(|upstream| upstream.is_trusted)
+    }
 }
 
 /// State shared by every table.
@@ -82,7 +89,7 @@ impl Table {
 
     /// Returns whether every route was set since the machine booted, and none has expired.
     pub(crate) fn is_trusted(&self) -> bool {
-        self.is_complete && self.places().all(|entry| entry.upstream.is_trusted)
+        self.is_complete && self.places().all(RouteEntry::is_trusted)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -93,8 +100,8 @@ impl Table {
         self.by_application.values().map(|(_, entry)| entry)
     }
 
-    pub(crate) fn upstream_of(&self, application: &str) -> Option<&Arc<Upstream>> {
-        self.by_application.get(application).map(|(_, entry)| &entry.upstream)
+    pub(crate) fn balancer_of(&self, application: &str) -> Option<&Arc<Balancer>> {
+        self.by_application.get(application).map(|(_, entry)| &entry.balancer)
     }
 
     pub(crate) fn kept(&self) -> Kept {
@@ -102,7 +109,7 @@ impl Table {
         Kept {
             is_complete: self.is_complete,
             lease: self.lease,
-            routes: routes.map(|(route, entry)| (route.clone(), entry.upstream.is_trusted)).collect(),
+            routes: routes.map(|(route, entry)| (route.clone(), entry.is_trusted())).collect(),
         }
     }
 
@@ -120,21 +127,23 @@ impl Table {
 
     fn place_of(&self, route: &Route, is_trusted: bool, ground: &SharedState) -> RouteEntry {
         // Only the address of a container can be reused by another.
-        let is_trusted = is_trusted || !matches!(route.target, Target::Container { .. });
-        let Some((_, old)) = self.by_application.get(&route.application) else {
-            let application =
-                Application::new(&route.application, ground.traffic.counters(&route.application));
-            return RouteEntry {
-                application,
-                upstream: Upstream::new(route.target.clone(), is_trusted, &ground.gone),
-            };
+        let is_trusted = is_trusted || !matches!(route.target, Target::Endpoints(_));
+        let old = self.by_application.get(&route.application);
+        let application = match old {
+            Some((_, old)) => Arc::clone(&old.application),
+            None => Application::new(&route.application, ground.traffic.counters(&route.application)),
         };
-        let is_same = old.upstream.target == route.target && old.upstream.is_trusted == is_trusted;
-        let upstream = match is_same {
-            true => Arc::clone(&old.upstream),
-            false => Upstream::new(route.target.clone(), is_trusted, &ground.gone),
+        let balancer = match old {
+            Some((former, old)) if former.target == route.target && old.is_trusted() == is_trusted => {
+                Arc::clone(&old.balancer)
+            }
+            _ => {
+                let create = |destination| Upstream::new(destination, is_trusted, &ground.gone);
+                let former = old.map(|(_, old)| &*old.balancer);
+                Arc::new(Balancer::new(Destination::all(&route.target), former, is_trusted, create))
+            }
         };
-        RouteEntry { application: Arc::clone(&old.application), upstream }
+        RouteEntry { application, balancer }
     }
 }
 

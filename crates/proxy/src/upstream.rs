@@ -4,12 +4,17 @@
 //! it. A request then needs no context switch between tasks, which would be most of the proxy's cost.
 
 mod answer;
+mod balancer;
 mod link;
 mod request;
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    path::PathBuf,
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -17,10 +22,11 @@ use tokio::sync::Notify;
 
 pub(crate) use self::{
     answer::Answer,
+    balancer::Balancer,
     link::{Link, SendError},
     request::{Outgoing, Slot},
 };
-use crate::routes::Target;
+use crate::routes::{Endpoint, Target};
 
 /// The largest number of idle connections.
 const MOST_IDLE: usize = 256;
@@ -29,21 +35,70 @@ const MOST_IDLE: usize = 256;
 /// a request is on its way, and not every request can be retried.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// One target of one application. A request holds it until its last byte, so it is dropped with the last
+/// The time for which an endpoint is avoided after a connection to it failed.
+const AVOIDED: Duration = Duration::from_secs(5);
+
+/// The destination of requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Container(Endpoint),
+    Site { folder: PathBuf },
+    Stopped,
+    Absent,
+}
+
+impl Destination {
+    /// Returns every destination of a target: the endpoints of an application, or the only one.
+    pub(crate) fn all(target: &Target) -> Vec<Self> {
+        match target {
+            Target::Endpoints(endpoints) if endpoints.is_empty() => vec![Self::Absent],
+            Target::Endpoints(endpoints) => endpoints.iter().cloned().map(Self::Container).collect(),
+            Target::Site { folder } => vec![Self::Site { folder: folder.clone() }],
+            Target::Stopped => vec![Self::Stopped],
+            Target::Absent => vec![Self::Absent],
+        }
+    }
+}
+
+/// One destination of one application. A request holds it until its last byte, so it is dropped with the last
 /// request after the table was changed to another target.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    pub(crate) target: Target,
+    pub(crate) destination: Destination,
     /// It was set since the machine booted: otherwise its address may belong to another container.
     pub(crate) is_trusted: bool,
     idle: Mutex<VecDeque<Box<Link>>>,
+    /// The time until which it is avoided, in milliseconds of [`now`]; 0 if no connection to it has failed
+    /// since the last success.
+    avoided_until: AtomicU64,
     gone: Arc<Notify>,
 }
 
 impl Upstream {
     /// Creates an upstream that notifies `gone` when it is no longer in use.
-    pub(crate) fn new(target: Target, is_trusted: bool, gone: &Arc<Notify>) -> Arc<Self> {
-        Arc::new(Self { target, is_trusted, idle: Mutex::default(), gone: Arc::clone(gone) })
+    pub(crate) fn new(destination: Destination, is_trusted: bool, gone: &Arc<Notify>) -> Arc<Self> {
+        let (idle, avoided_until) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { destination, is_trusted, idle, avoided_until, gone: Arc::clone(gone) })
+    }
+
+    /// Avoids it for a while: a connection to it failed.
+    pub(crate) fn avoid(&self) {
+        let until = now() + u64::try_from(AVOIDED.as_millis()).unwrap_or(u64::MAX / 2);
+        self.avoided_until.store(until, Ordering::Relaxed);
+    }
+
+    /// Ends the avoidance: a connection to it succeeded.
+    pub(crate) fn welcome(&self) {
+        if self.avoided_until.load(Ordering::Relaxed) != 0 {
+            self.avoided_until.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_avoided(&self) -> bool {
+        match self.avoided_until.load(Ordering::Relaxed) {
+            0 => false,
+            until => now() < until,
+        }
     }
 
     /// Takes an idle connection, if there is one.
@@ -75,6 +130,12 @@ impl Upstream {
     fn idle(&self) -> MutexGuard<'_, VecDeque<Box<Link>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the time since the first call, in milliseconds and never 0.
+fn now() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX / 2) + 1
 }
 
 impl Drop for Upstream {

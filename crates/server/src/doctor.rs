@@ -8,8 +8,8 @@ use std::{error::Error, process::Command};
 use launchway_application::reconciler::{UnknownObjects, find_unknown};
 use launchway_domain::{
     deployments::{
-        Condition, DeploymentRepository as _, DiscoveredObject, DiscoveredResource, EngineInventory,
-        LiveVersion, StepError,
+        Condition, ContainerRecord, DeploymentRepository as _, DiscoveredObject, DiscoveredResource,
+        EngineInventory, LiveVersion, StepError,
     },
     error_chain::ErrorChain,
     ids::InstanceId,
@@ -213,11 +213,13 @@ async fn check_versions(database: &Database, containers: &[DiscoveredResource], 
     let running: Vec<&LiveVersion> = live.iter().filter(|version| !version.application.is_stopped).collect();
     let mut down = 0;
     for version in &running {
-        let Some(recorded) = &version.deployment.container else { continue };
-        let is_up = containers.iter().any(|found| {
-            matches!(&found.what, DiscoveredObject::Container { id, condition: Condition::Running { .. }, .. }
-                if *id == recorded.id)
-        });
+        let is_running = |recorded: &ContainerRecord| {
+            containers.iter().any(|found| {
+                matches!(&found.what, DiscoveredObject::Container { id, condition: Condition::Running { .. }, .. }
+                    if *id == recorded.id)
+            })
+        };
+        let is_up = version.deployment.copies().all(is_running);
         if !is_up {
             down += 1;
             let (name, reason) = (&version.application.blueprint.name, &version.deployment.breakdown);

@@ -3,8 +3,9 @@
 use launchway_application::applications::{ApplicationChange, NewApplication};
 use launchway_domain::{
     applications::{
-        ApplicationName, BasePath, Blueprint, Branch, BuildPack, DockerfilePath, Environment, GitCredentials,
-        HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository, RunCommand, Variables,
+        ApplicationName, BasePath, Blueprint, Branch, BuildPack, CopyCount, DockerfilePath, Environment,
+        GitCredentials, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository, RunCommand,
+        Variables,
     },
     ids::ApplicationId,
 };
@@ -45,6 +46,9 @@ input! {
         health_check_path: Option<HealthCheckPath>,
         /// True if pushes deploy.
         auto_deploy: Option<bool>,
+        /// The number of copies that run; default 1. If nothing else changes, copies are started or stopped without a
+        /// deployment.
+        replicas: Option<CopyCount>,
     }
 }
 
@@ -116,6 +120,7 @@ impl From<CreateApplication> for NewApplication {
                 labels: rest.labels.unwrap_or_default(),
                 health_check_path: rest.health_check_path,
                 auto_deploy: rest.auto_deploy.unwrap_or(true),
+                copies: rest.replicas.unwrap_or_default(),
             },
             credentials,
             build_variables: rest.build_variables.unwrap_or_default(),
@@ -156,6 +161,7 @@ impl From<UpdateApplication> for ApplicationChange {
             labels: rest.labels,
             health_check_path: rest.health_check_path,
             auto_deploy: rest.auto_deploy,
+            copies: rest.replicas,
             build_variables: rest.build_variables,
             environment_variables: rest.environment_variables,
         }

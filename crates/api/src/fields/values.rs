@@ -8,8 +8,9 @@ use std::{
 use chrono::{DateTime, SubsecRound, Utc};
 use launchway_domain::{
     applications::{
-        ApplicationName, ApplicationState, BasePath, Branch, BuildPack, DockerfilePath, Environment,
-        HealthCheckPath, Hostname, InvalidVariables, Labels, Port, ProxyServer, RunCommand, Variables,
+        ApplicationName, ApplicationState, BasePath, Branch, BuildPack, CopyCount, DockerfilePath,
+        Environment, HealthCheckPath, Hostname, InvalidVariables, Labels, Port, ProxyServer, RunCommand,
+        Variables,
     },
     audit,
     auth::{ApiTokenName, Password, Permission, Permissions},
@@ -271,6 +272,7 @@ macro_rules! numbers {
 
 numbers!(
     Port => 1, 65535;
+    CopyCount => 1, i64::from(CopyCount::MOST);
     FontSize => 8, 32;
 );
 

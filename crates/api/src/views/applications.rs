@@ -53,6 +53,9 @@ pub(crate) struct ApplicationView {
     labels: Vec<String>,
     health_check_path: String,
     auto_deploy: bool,
+    /// The number of copies that should run.
+    #[schema(example = 1)]
+    replicas: u16,
     organization_id: Uuid,
     user_id: Uuid,
     #[schema(no_recursion)]
@@ -61,7 +64,8 @@ pub(crate) struct ApplicationView {
     user: Option<Box<UserView>>,
     #[schema(no_recursion)]
     status: Option<Box<ApplicationStatusView>>,
-    /// The reason why its live version does not serve; null while it does, or none is live.
+    /// The reason why its live version does not serve, or why some of its copies do not; null while all do, or none is
+    /// live.
     status_detail: Option<StatusDetail>,
     #[schema(no_recursion)]
     deployments: Vec<DeploymentView>,
@@ -71,12 +75,12 @@ pub(crate) struct ApplicationView {
     updated_at: Moment,
 }
 
-/// The reason why the live version of an application does not serve.
+/// The reason why the live version of an application, or some of its copies, does not serve.
 #[derive(Clone, Serialize, ToSchema)]
 pub(crate) struct StatusDetail {
     #[schema(example = "the container exited with code 137")]
     reason: String,
-    /// The time since which it does not serve.
+    /// The time at which the status of the application last changed.
     since: Moment,
 }
 
@@ -129,6 +133,7 @@ impl From<&Application> for ApplicationView {
                     .map(launchway_domain::applications::HealthCheckPath::as_str),
             ),
             auto_deploy: blueprint.auto_deploy,
+            replicas: blueprint.copies.get(),
             organization_id: application.organization_id.into(),
             user_id: application.user_id.into(),
             organization: None,

@@ -2,7 +2,7 @@
 
 use launchway_domain::{
     applications::{
-        Application, ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack,
+        Application, ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack, CopyCount,
         DockerfilePath, Environment, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository,
         RunCommand, Variables, Write,
     },
@@ -58,6 +58,8 @@ pub struct ApplicationChange {
     pub health_check_path: Option<HealthCheckPath>,
     /// True if a push deploys it.
     pub auto_deploy: Option<bool>,
+    /// The number of copies that run. If nothing else changes, they are started or stopped without a deployment.
+    pub copies: Option<CopyCount>,
     /// The variables of the build.
     pub build_variables: Option<Variables>,
     /// The environment variables of the containers.
@@ -92,6 +94,7 @@ impl ApplicationChange {
         note(self.labels.is_some(), "labels");
         note(self.health_check_path.is_some(), "health_check_path");
         note(self.auto_deploy.is_some(), "auto_deploy");
+        note(self.copies.is_some(), "replicas");
         note(self.build_variables.is_some(), "build_variables");
         note(self.environment_variables.is_some(), "environment_variables");
 
@@ -122,6 +125,7 @@ impl ApplicationChange {
             labels: self.labels.unwrap_or(old.labels),
             health_check_path: self.health_check_path.or(old.health_check_path),
             auto_deploy: self.auto_deploy.unwrap_or(old.auto_deploy),
+            copies: self.copies.unwrap_or(old.copies),
         };
         let OpenSecrets { build_variables, environment_variables, .. } = old_secrets.clone();
         let secrets = OpenSecrets {
@@ -143,8 +147,8 @@ enum Made {
 }
 
 impl Applications {
-    /// Updates an application of the actor's organization, and requests a deployment of it unless
-    /// `redeploy` is false. Concurrent changes are kept: the update is then applied on top of them.
+    /// Updates an application of the actor's organization, and requests a deployment of it unless `redeploy` is
+    /// false, or is not given and only the number of copies changes: then they are started or stopped. Concurrent changes are kept: the update is then applied on top of them.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none with that id, [`Error::Invalid`] when nothing would change and
@@ -188,7 +192,10 @@ impl Applications {
         if is_same && redeploy != Some(true) {
             return Err(Error::Invalid("there is nothing to change".to_owned()));
         }
-        let redeploy = redeploy.unwrap_or(true);
+        let former = Blueprint { copies: blueprint.copies, ..application.blueprint.clone() };
+        let is_scaled = blueprint.copies != application.blueprint.copies;
+        // Another number of copies needs no other version.
+        let redeploy = redeploy.unwrap_or(!is_scaled || former != blueprint || secrets != before);
         let what = format!("changed {}", titled(&blueprint));
         let event =
             given.iter().fold(Event::new(Did::Update, Audited::Application, id, what), |event, name| {
@@ -211,6 +218,8 @@ impl Applications {
             let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
             writes.extend(request.image_room(self.policy.quotas, &application, &self.context));
             writes.extend(request.writes(actor, &self.context));
+        } else if is_scaled && application.live.is_some() && !application.is_stopped {
+            writes.push(JobWrite::Enqueue(job_about(&application, JobKind::Reconcile, &self.context)).into());
         }
         writes.push(self.context.record(actor.author(), event));
         match self.context.store.commit(writes).await {
@@ -273,6 +282,7 @@ fn shown(blueprint: &Blueprint, field: &str) -> Option<String> {
         }
         "health_check_path" => blueprint.health_check_path.as_ref()?.to_string(),
         "auto_deploy" => blueprint.auto_deploy.to_string(),
+        "replicas" => blueprint.copies.get().to_string(),
         _ => return None,
     })
 }

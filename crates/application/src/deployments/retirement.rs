@@ -10,25 +10,50 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{
         ContainerId, ContainerRecord, ContainerState, Deployer, Deployment, DeploymentRepository,
-        EngineInventory, Owner, StepError, Write,
+        DiscoveredObject, EngineInventory, Owner, StepError, Write,
     },
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
     store::StoreError,
 };
 
-use crate::{ServiceContext, engine_view::EngineView, routes::Routes, runtime_logs::RuntimeLogs};
+use tokio::task::JoinSet;
 
-/// A version, or one attempt at it, that lost the traffic.
+use crate::{
+    ServiceContext,
+    engine_view::EngineView,
+    routes::Routes,
+    runtime_logs::{LogSource, RuntimeLogs},
+};
+
+/// A version, one attempt at it, or some of its copies, that lost the traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retired {
     scope: Scope,
     application: ApplicationId,
     deployment: DeploymentId,
-    /// The attempt, if another one of the same deployment is live.
-    attempt: Option<Owner>,
-    /// The container that got the traffic.
-    container: Option<ContainerId>,
+    extent: Extent,
+    /// The containers that got the traffic.
+    containers: Vec<RetiredContainer>,
+}
+
+/// The extent of a retirement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Every container of the version.
+    Version,
+    /// Every container of the attempt, because another one of the same deployment is live.
+    Attempt(Owner),
+    /// Only the containers that got the traffic, because other copies of the same attempt may be live.
+    Containers,
+}
+
+/// A container that got the traffic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RetiredContainer {
+    id: ContainerId,
+    /// The number of the copy, if there were several.
+    copy: Option<u16>,
 }
 
 impl Retired {
@@ -38,8 +63,8 @@ impl Retired {
             scope: application.0,
             application: application.1,
             deployment: deployment.id,
-            attempt: None,
-            container: deployment.container.as_ref().map(|container| container.id.clone()),
+            extent: Extent::Version,
+            containers: containers_of(deployment),
         }
     }
 
@@ -50,8 +75,20 @@ impl Retired {
             scope: Scope::of_record(owner.organization),
             application: owner.application,
             deployment: owner.deployment,
-            attempt: is_live.then_some(owner),
-            container: Some(container),
+            extent: if is_live { Extent::Attempt(owner) } else { Extent::Version },
+            containers: vec![RetiredContainer { id: container, copy: None }],
+        }
+    }
+
+    /// Returns some copies of the live version `deployment` to retire, by their numbers.
+    pub(crate) fn copies(deployment: &Deployment, copies: Vec<(u16, ContainerId)>) -> Self {
+        let containers = copies.into_iter().map(|(copy, id)| RetiredContainer { id, copy: Some(copy) });
+        Self {
+            scope: Scope::of_record(deployment.organization_id),
+            application: deployment.application_id,
+            deployment: deployment.id,
+            extent: Extent::Containers,
+            containers: containers.collect(),
         }
     }
 
@@ -59,6 +96,15 @@ impl Retired {
     pub(crate) fn deployment(&self) -> DeploymentId {
         self.deployment
     }
+}
+
+fn containers_of(deployment: &Deployment) -> Vec<RetiredContainer> {
+    let has_several = !deployment.further_copies.is_empty();
+    let container = |(number, container): (u16, &ContainerRecord)| RetiredContainer {
+        id: container.id.clone(),
+        copy: has_several.then_some(number),
+    };
+    deployment.numbered_copies().map(container).collect()
 }
 
 /// Retires versions.
@@ -82,35 +128,92 @@ pub struct Retirer {
 impl Retirer {
     /// Waits for the last request, stops the containers, collects their output, and removes them.
     pub(crate) async fn retire(&self, retired: &Retired) -> Result<(), StepError> {
-        self.routes.drain_patiently(retired.application, retired.container.clone()).await;
+        self.drain(retired).await?;
         let record = self.deployments.get(retired.scope, retired.deployment).await.map_err(unreadable)?;
-        let container = match &retired.container {
-            Some(container) => Some(container.clone()),
-            None => record.as_ref().and_then(|record| Some(record.container.as_ref()?.id.clone())),
+        let containers = match (&record, retired.containers.is_empty()) {
+            (Some(record), true) => containers_of(record),
+            _ => retired.containers.clone(),
         };
-        if let Some(container) = &container {
-            self.deployer.stop(container).await?;
-            if let Some(record) = &record
-                && let Err(error) = self.collect_logs(retired, record, container).await
-            {
-                tracing::warn!(deployment.id = %record.id, %error, "last output could not be collected");
-            }
+        self.stop(&containers).await?;
+        if let Some(record) = record.as_ref().filter(|_| !containers.is_empty())
+            && let Err(error) = self.collect_logs(retired, record, &containers).await
+        {
+            tracing::warn!(deployment.id = %record.id, %error, "last output could not be collected");
         }
-        match &retired.attempt {
-            Some(owner) => self.deployer.remove_attempt(owner).await?,
-            None => self.deployer.remove(retired.deployment).await?,
+        match &retired.extent {
+            Extent::Version => self.deployer.remove(retired.deployment).await?,
+            Extent::Attempt(owner) => self.deployer.remove_attempt(owner).await?,
+            Extent::Containers => self.remove(&containers).await?,
         }
-        let recorded = record.and_then(|record| record.container);
-        match recorded.filter(|recorded| Some(&recorded.id) == container.as_ref()) {
-            Some(recorded) => self.record_removed(retired.deployment, recorded).await,
+        match record {
+            Some(record) => self.record_removed(&record, &containers).await,
             None => Ok(()),
         }
     }
 
-    async fn record_removed(&self, id: DeploymentId, recorded: ContainerRecord) -> Result<(), StepError> {
-        let container = ContainerRecord { state: ContainerState::Removed, address: None, ..recorded };
-        let write = Write::RecordContainer { id, container, at: self.context.clock.now() };
-        self.context.store.commit(vec![write.into()]).await.map_err(unreadable)
+    /// Waits for the last requests to the containers, or to all of the application.
+    async fn drain(&self, retired: &Retired) -> Result<(), StepError> {
+        let application = retired.application;
+        match &retired.containers[..] {
+            [] => self.routes.drain_patiently(application, None).await,
+            [only] => self.routes.drain_patiently(application, Some(only.id.clone())).await,
+            several => {
+                let mut drains = JoinSet::new();
+                for container in several {
+                    let (routes, id) = (Arc::clone(&self.routes), container.id.clone());
+                    drains.spawn(async move { routes.drain_patiently(application, Some(id)).await });
+                }
+                while let Some(ended) = drains.join_next().await {
+                    ended.map_err(|error| StepError::failed("a copy could not be drained", error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn stop(&self, containers: &[RetiredContainer]) -> Result<(), StepError> {
+        if let [only] = containers {
+            return self.deployer.stop(&only.id).await;
+        }
+        let mut stops = JoinSet::new();
+        for container in containers {
+            let (deployer, id) = (Arc::clone(&self.deployer), container.id.clone());
+            stops.spawn(async move { deployer.stop(&id).await });
+        }
+        while let Some(ended) = stops.join_next().await {
+            ended.map_err(|error| StepError::failed("a copy could not be stopped", error))??;
+        }
+        Ok(())
+    }
+
+    /// Removes these containers, and no others of their version.
+    async fn remove(&self, containers: &[RetiredContainer]) -> Result<(), StepError> {
+        for found in self.inventory.containers().await? {
+            let DiscoveredObject::Container { id, .. } = &found.what else { continue };
+            if containers.iter().any(|container| container.id == *id) {
+                self.inventory.remove(&found).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn record_removed(
+        &self,
+        record: &Deployment,
+        containers: &[RetiredContainer],
+    ) -> Result<(), StepError> {
+        let (id, at) = (record.id, self.context.clock.now());
+        let recorded = record.copies().filter(|recorded| containers.iter().any(|one| one.id == recorded.id));
+        let removed = recorded.map(|recorded| {
+            let container =
+                ContainerRecord { state: ContainerState::Removed, address: None, ..recorded.clone() };
+            Write::RecordContainer { id, container, at }.into()
+        });
+        let writes: Vec<_> = removed.collect();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        self.context.store.commit(writes).await.map_err(unreadable)
     }
 
     /// Collects the new output of the containers of a version.
@@ -118,18 +221,23 @@ impl Retirer {
         &self,
         retired: &Retired,
         record: &Deployment,
-        container: &ContainerId,
+        containers: &[RetiredContainer],
     ) -> Result<(), String> {
         let Some(runtime_logs) = &self.runtime_logs else { return Ok(()) };
         let application = self.applications.get(retired.scope, retired.application).await;
         let Some(application) = application.map_err(|error| error.to_string())? else { return Ok(()) };
-        // The record may already refer to the container that replaced it.
-        let mut printed_by = record.clone();
-        if let Some(recorded) = &mut printed_by.container {
-            recorded.id = container.clone();
-        }
         let now = self.context.clock.now();
-        collect_output(runtime_logs, &*self.inventory, &application, &printed_by, now).await
+        if let [RetiredContainer { id, copy: None }] = containers {
+            // The record may already refer to the container that replaced it.
+            let mut printed_by = Deployment { further_copies: Vec::new(), ..record.clone() };
+            if let Some(recorded) = &mut printed_by.container {
+                recorded.id = id.clone();
+            }
+            return collect_output(runtime_logs, &*self.inventory, &application, &printed_by, now).await;
+        }
+        let sources: Vec<LogSource<'_>> =
+            containers.iter().map(|container| LogSource::of_copy(&container.id, container.copy)).collect();
+        runtime_logs.collect(&application, record, &sources, now).await.map(|_| ())
     }
 }
 
@@ -145,7 +253,11 @@ pub(super) async fn collect_output(
         true => inventory.containers().await.map_err(|error| error.to_string())?.into(),
         false => EngineView::default(),
     };
-    runtime_logs.collect_last(application, version, &view.sidecars(version), now).await.map(|_| ())
+    let sidecars = view.sidecars(version);
+    runtime_logs
+        .collect_last(application, version, &LogSource::all(version, &sidecars), now)
+        .await
+        .map(|_| ())
 }
 
 fn unreadable(error: StoreError) -> StepError {

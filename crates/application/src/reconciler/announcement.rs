@@ -31,7 +31,7 @@ impl Reconciler {
         let host = application.hosts().next().unwrap_or_default();
         let commit = deployment.commit.as_ref().map(CommitHash::as_str).unwrap_or_default();
         let kind = match health {
-            Health::Healthy => EventKind::ApplicationRecovered,
+            Health::Healthy | Health::Degraded(_) => EventKind::ApplicationRecovered,
             Health::Broken(_) => EventKind::DeploymentFailed,
         };
         self.context

@@ -16,10 +16,9 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the observed state of `version` in `view`.
-    pub(crate) fn of(version: &LiveVersion, view: &EngineView) -> Self {
-        let recorded = version.deployment.container.as_ref();
-        let container = recorded.map_or(Condition::Gone, |recorded| view.condition(&recorded.id));
+    /// Returns the observed state in `view` of the copy `recorded` of `version`.
+    pub(crate) fn of(version: &LiveVersion, recorded: &ContainerRecord, view: &EngineView) -> Self {
+        let container = view.condition(&recorded.id);
         Self { container, sidecars_are_up: view.sidecars_are_up(&version.deployment) }
     }
 }
@@ -41,10 +40,14 @@ pub(crate) enum Action {
     Wait,
 }
 
-/// Returns the action for `version` in the observed state. A job that runs on the application (`is_busy`)
+/// Returns the action for the copy `recorded` of `version` in the observed state. A job that runs on the application (`is_busy`)
 /// handles its containers itself: only a single container is started concurrently, which is harmless.
-pub(crate) fn decide(version: &LiveVersion, observed: Observed, is_busy: bool) -> Action {
-    let Some(recorded) = &version.deployment.container else { return Action::Keep };
+pub(crate) fn decide(
+    version: &LiveVersion,
+    recorded: &ContainerRecord,
+    observed: Observed,
+    is_busy: bool,
+) -> Action {
     let action = match version.application.is_stopped {
         true => decide_stopped(observed),
         false => decide_running(recorded, observed),
@@ -78,6 +81,16 @@ fn decide_running(recorded: &ContainerRecord, observed: Observed) -> Action {
 
 fn is_recorded_at(recorded: &ContainerRecord, address: IpAddr) -> bool {
     (recorded.state, recorded.address) == (ContainerState::Running, Some(address))
+}
+
+/// Returns whether `version` has another number of copies than its application wants. Those of a stopped
+/// application stay as they are, and only what runs as one container has several.
+pub(crate) fn is_scaled(version: &LiveVersion) -> bool {
+    let LiveVersion { application, deployment } = version;
+    let is_container = deployment.container.is_some() && !deployment.is_composition();
+    !is_container
+        || application.is_stopped
+        || deployment.copies().count() == usize::from(application.blueprint.copies.get())
 }
 
 /// Returns the recorded state for `condition`.
@@ -116,7 +129,7 @@ fn ended(exit: Exit) -> String {
 
 #[cfg(test)]
 mod tests {
-    use launchway_domain::deployments::ImageName;
+    use launchway_domain::{applications::CopyCount, deployments::ImageName};
     use launchway_testkit::builders::{a_container, a_deployment, an_application};
 
     use super::*;
@@ -128,6 +141,11 @@ mod tests {
 
     fn running(address: [u8; 4]) -> Condition {
         Condition::Running { address: address.into(), restarts: 0 }
+    }
+
+    /// Decides about the first copy.
+    fn decide(version: &LiveVersion, observed: Observed, is_busy: bool) -> Action {
+        super::decide(version, version.deployment.container.as_ref().unwrap(), observed, is_busy)
     }
 
     fn version(is_stopped: bool, is_composition: bool) -> LiveVersion {
@@ -198,8 +216,28 @@ mod tests {
     fn a_site_has_nothing_on_the_engine() {
         let mut version = version(false, false);
         version.deployment.container = None;
-        let observed = Observed { container: Condition::Gone, sidecars_are_up: true };
-        assert_eq!(decide(&version, observed, false), Action::Keep);
+        assert_eq!(version.deployment.copies().count(), 0);
+        version.application.blueprint.copies = CopyCount::try_from(3).unwrap();
+        assert!(is_scaled(&version));
+    }
+
+    #[test]
+    fn another_number_of_copies_is_noticed_unless_it_is_stopped() {
+        for (wanted, further, is_stopped, expected) in [
+            (1, 0, false, true),
+            (3, 0, false, false),
+            (3, 2, false, true),
+            (1, 2, false, false),
+            (3, 0, true, true),
+        ] {
+            let mut version = version(is_stopped, false);
+            version.application.blueprint.copies = CopyCount::try_from(wanted).unwrap();
+            version.deployment.further_copies = (0..further).map(|n| a_container(&n.to_string())).collect();
+            assert_eq!(is_scaled(&version), expected, "{wanted} wanted, {further} further");
+        }
+        let mut composition = version(false, true);
+        composition.application.blueprint.copies = CopyCount::try_from(3).unwrap();
+        assert!(is_scaled(&composition));
     }
 
     #[test]

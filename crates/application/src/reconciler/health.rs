@@ -4,14 +4,17 @@ use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::{ApplicationState, Health, HealthCheckPath, Write},
-    deployments::{Condition, ContainerId, LiveVersion, ProbeTarget, ServiceName, Sidecar},
+    deployments::{Condition, ContainerId, ContainerRecord, LiveVersion, ProbeTarget, ServiceName, Sidecar},
     ids::{DeploymentId, SubjectId},
     logs::Level,
     store::StoreError,
 };
 use tokio::time::Instant;
 
-use super::{Reconciler, ReconcilerLimits, Snapshot, decision::breakdown};
+use super::{
+    CopyKey, Reconciler, ReconcilerLimits, Snapshot, Watched,
+    decision::{breakdown, is_scaled},
+};
 use crate::Terms;
 
 /// The number of consecutive failed checks that make a version unhealthy.
@@ -246,22 +249,30 @@ impl Reconciler {
     fn assess(self: &Arc<Self>, snapshot: &Arc<Snapshot>, is_away: bool) -> Changes {
         let (now, mut changes, mut versions) = (Instant::now(), Changes::default(), self.versions());
         for version in snapshot.running() {
-            let Some(container) = &version.deployment.container else { continue };
+            if version.deployment.container.is_none() {
+                continue;
+            }
             // A job that works on it may have stopped it temporarily.
             if snapshot.busy.contains(&SubjectId::from(version.application.id)) {
                 continue;
             }
-            let condition = (!is_away).then(|| snapshot.view.condition(&container.id));
-            let record = &mut versions.entry(version.deployment.id).or_default();
-            let health = record.health.assess(condition, &self.limits, self.context.terms, now);
-            if let Some(health) = health {
-                let known = record.health.marked.clone().unwrap_or_else(|| recorded(version));
-                let is_down = !matches!(condition, Some(Condition::Running { .. }) | None);
-                if is_news(&known, &health, is_down) {
-                    changes.marks.push((version.clone(), health.clone()));
-                }
-                if health == Health::Healthy {
+            let (mut healths, mut is_down) = (Vec::with_capacity(1), true);
+            for (number, copy) in version.deployment.numbered_copies() {
+                let condition = (!is_away).then(|| snapshot.view.condition(&copy.id));
+                is_down &= !matches!(condition, Some(Condition::Running { .. }) | None);
+                let record = versions.entry((version.deployment.id, number)).or_default();
+                let health = record.health.assess(condition, &self.limits, self.context.terms, now);
+                if health == Some(Health::Healthy) {
                     record.backoff = super::Backoff::default();
+                }
+                healths.push(health);
+                self.begin_check(version, (number, copy), condition, record, now);
+            }
+            let record = versions.entry((version.deployment.id, 1)).or_default();
+            if let Some(health) = of_all(healths, is_scaled(version)) {
+                let known = record.health.marked.clone().unwrap_or_else(|| recorded(version));
+                if is_news(&known, &health, is_down) {
+                    changes.marks.push((version.clone(), health));
                 }
             }
             let sidecars = snapshot.view.sidecars(&version.deployment).into_iter();
@@ -271,24 +282,33 @@ impl Reconciler {
                 let text = format!("The service `{service}` keeps restarting: {times} restarts");
                 changes.lines.push((version.clone(), text));
             }
-            let address = match condition {
-                Some(Condition::Running { address, .. }) => address,
-                None => match container.address {
-                    Some(address) => address,
-                    None => continue,
-                },
-                Some(_) => continue,
-            };
-            let path = version.application.blueprint.health_check_path.as_ref();
-            if record.health.begin_check(path, now) {
-                let address = SocketAddr::new(address, container.port.get());
-                self.check(version.deployment.id, ProbeTarget { address, path: path.cloned() });
-            }
         }
         changes
     }
 
-    fn check(self: &Arc<Self>, version: DeploymentId, target: ProbeTarget) {
+    /// Starts the check of a copy that is due.
+    fn begin_check(
+        self: &Arc<Self>,
+        version: &LiveVersion,
+        (number, copy): (u16, &ContainerRecord),
+        condition: Option<Condition>,
+        record: &mut Watched,
+        now: Instant,
+    ) {
+        let address = match condition {
+            Some(Condition::Running { address, .. }) => Some(address),
+            None => copy.address,
+            Some(_) => None,
+        };
+        let Some(address) = address else { return };
+        let path = version.application.blueprint.health_check_path.as_ref();
+        if record.health.begin_check(path, now) {
+            let address = SocketAddr::new(address, copy.port.get());
+            self.check((version.deployment.id, number), ProbeTarget { address, path: path.cloned() });
+        }
+    }
+
+    fn check(self: &Arc<Self>, copy: CopyKey, target: ProbeTarget) {
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let Ok(_place) = Arc::clone(&this.checks).acquire_owned().await else { return };
@@ -299,7 +319,7 @@ impl Reconciler {
                 unhealthy: this.timings.recheck,
             };
             let is_news = versions
-                .get_mut(&version)
+                .get_mut(&copy)
                 .is_some_and(|watched| watched.health.end_check(result, intervals, Instant::now()));
             drop(versions);
             if is_news {
@@ -329,11 +349,12 @@ impl Reconciler {
                 return;
             }
         }
-        if let Some(watched) = self.versions().get_mut(&deployment) {
+        if let Some(watched) = self.versions().get_mut(&(deployment, 1)) {
             watched.health.marked = Some(health.clone());
         }
         let (level, text) = match &health {
             Health::Healthy => (Level::Info, "The application is healthy again".to_owned()),
+            Health::Degraded(reason) => (Level::Warn, format!("The application is degraded: {reason}")),
             Health::Broken(reason) => (Level::Error, format!("The application is unhealthy: {reason}")),
         };
         self.note(version, level, text).await;
@@ -341,7 +362,28 @@ impl Reconciler {
 
     #[cfg(feature = "notifications")]
     pub(super) fn marked(&self, version: DeploymentId) -> Option<Health> {
-        self.versions().get(&version).and_then(|watched| watched.health.marked.clone())
+        self.versions().get(&(version, 1)).and_then(|watched| watched.health.marked.clone())
+    }
+}
+
+/// Returns the health of a version with these copies: it serves while one of them does. `None` while the health of a
+/// copy is unknown that matters, or while copies are missing and the others are healthy.
+fn of_all(mut copies: Vec<Option<Health>>, is_scaled: bool) -> Option<Health> {
+    if copies.len() == 1 && is_scaled {
+        return copies.pop().flatten();
+    }
+    let count = copies.len();
+    let healthy = copies.iter().filter(|copy| **copy == Some(Health::Healthy)).count();
+    let reasons = (1..).zip(&copies);
+    let mut reasons = reasons.filter_map(|(number, copy): (u16, _)| {
+        copy.as_ref().and_then(Health::reason).map(|reason| format!("copy {number}: {reason}"))
+    });
+    match (healthy, reasons.next()) {
+        (0, Some(_)) if copies.iter().any(Option::is_none) => None,
+        (0, Some(reason)) => Some(Health::Broken(reason)),
+        (_, Some(reason)) => Some(Health::Degraded(format!("{healthy} of {count} copies serve: {reason}"))),
+        (_, None) if healthy == count && is_scaled => Some(Health::Healthy),
+        (_, None) => None,
     }
 }
 
@@ -358,6 +400,41 @@ fn is_news(known: &Health, health: &Health, is_down: bool) -> bool {
 pub(super) fn recorded(version: &LiveVersion) -> Health {
     match version.application.status.state {
         ApplicationState::Failed => Health::Broken(version.deployment.breakdown.clone().unwrap_or_default()),
-        _ => Health::Healthy,
+        _ if version.deployment.further_copies.is_empty() && is_scaled(version) => Health::Healthy,
+        _ => version.deployment.breakdown.clone().map_or(Health::Healthy, Health::Degraded),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn healths(copies: &str) -> Vec<Option<Health>> {
+        let health = |letter| match letter {
+            'h' => Some(Health::Healthy),
+            'b' => Some(Health::Broken("down".to_owned())),
+            _ => None,
+        };
+        copies.chars().map(health).collect()
+    }
+
+    #[test]
+    fn a_version_serves_while_one_of_its_copies_does() {
+        let degraded = |text: &str| Some(Health::Degraded(text.to_owned()));
+        for (copies, expected) in [
+            ("h", Some(Health::Healthy)),
+            ("b", Some(Health::Broken("down".to_owned()))),
+            ("?", None),
+            ("hhh", Some(Health::Healthy)),
+            ("hh?", None),
+            ("hbh", degraded("2 of 3 copies serve: copy 2: down")),
+            ("hb?", degraded("1 of 3 copies serve: copy 2: down")),
+            ("bb?", None),
+            ("bbb", Some(Health::Broken("copy 1: down".to_owned()))),
+        ] {
+            assert_eq!(of_all(healths(copies), true), expected, "{copies}");
+        }
+        assert_eq!(of_all(healths("h"), false), None, "others are missing");
+        assert_eq!(of_all(healths("b"), false), Some(Health::Broken("copy 1: down".to_owned())));
     }
 }

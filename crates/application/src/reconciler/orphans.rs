@@ -122,7 +122,7 @@ impl Reconciler {
         let retention_status =
             self.retention_status(found.iter().map(|found| found.owner.deployment)).await?;
         let live = self.ports.deployments.live().await.map_err(unreadable)?;
-        let live = live.iter().filter_map(|version| version.deployment.container.as_ref());
+        let live = live.iter().flat_map(|version| version.deployment.copies());
         let in_use = InUse::among(&found, live.map(|container| container.id.clone()).collect());
         let unwanted: Vec<&DiscoveredResource> = found
             .iter()

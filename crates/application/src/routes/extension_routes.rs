@@ -39,7 +39,7 @@ impl Routes {
             let address = SocketAddr::new(route.address, route.port.get());
             let target = match route.leads_nowhere() {
                 true => Target::Absent,
-                false => Target::Container { id: route.container, address },
+                false => Target::container(route.container, address),
             };
             Route { subject: route.id.into(), hosts: vec![route.host.into()], target }
         }))

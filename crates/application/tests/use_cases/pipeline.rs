@@ -2,6 +2,7 @@
 
 mod cancellation;
 mod compositions;
+mod copies;
 mod failures;
 mod health;
 mod image_quota;

@@ -4,6 +4,7 @@ mod actions;
 mod attempts;
 mod checks;
 pub(crate) mod compositions;
+mod copies;
 mod extension_routes;
 mod health;
 mod orphans;

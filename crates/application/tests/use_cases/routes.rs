@@ -74,10 +74,7 @@ async fn routes_to_the_port_that_the_container_was_started_with() {
     })
     .await;
     assert_eq!(one, "switch to 10.0.0.7:8080");
-    assert_eq!(
-        all,
-        Target::Container { id: a_container("web").id, address: "10.0.0.7:8080".parse().unwrap() }
-    );
+    assert_eq!(all, Target::container(a_container("web").id, "10.0.0.7:8080".parse().unwrap()));
 }
 
 #[tokio::test]

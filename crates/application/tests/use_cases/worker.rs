@@ -1,5 +1,6 @@
 //! Workers: claiming jobs, renewing their lease, and settling them.
 
+mod copies;
 mod engine;
 mod execution;
 mod leases;

@@ -45,7 +45,7 @@ use launchway_testkit::{CountingEntropy, CountingIds, FixedClock};
 
 pub(crate) use self::{
     background::{look_after, wait},
-    engine::{ADDRESS, AWAY, COMMIT, a_container_of, a_started_container, an_image_size},
+    engine::{ADDRESS, AWAY, COMMIT, a_container_of, a_started_container, an_image_size, copies},
     queue::{a_job, a_worker_id},
 };
 use crate::sealed_values::a_box;

@@ -79,6 +79,9 @@ struct Fields {
     /// Port that it listens on in its container
     #[arg(long)]
     port: Option<u16>,
+    /// Number of copies that run, from 1 to 100
+    #[arg(long, value_name = "NUMBER")]
+    replicas: Option<u16>,
     /// Custom domain
     #[arg(long)]
     domain: Option<String>,
@@ -115,6 +118,7 @@ impl Fields {
             ("base_path", json!(self.base_path)),
             ("dockerfile_path", json!(self.dockerfile_path)),
             ("port", json!(self.port)),
+            ("replicas", json!(self.replicas)),
             ("domain", json!(self.domain)),
             ("health_check_path", json!(self.health_check_path)),
             ("pre_run_command", json!(self.pre_run_command)),
@@ -149,6 +153,7 @@ struct Shown {
     proxy_server: String,
     labels: Vec<String>,
     auto_deploy: bool,
+    replicas: u16,
     deployments: Vec<Deployment>,
 }
 
@@ -177,6 +182,7 @@ fn described(shown: &Shown, addresses: &[String], screen: &Screen) -> String {
         ("Folder", shown.base_path.clone()),
         ("Build file", of_pack(&application.build_pack, &shown.dockerfile_path)),
         ("Port", application.port.to_string()),
+        ("Replicas", shown.replicas.to_string()),
         ("Health check", shown.health_check_path.clone()),
         ("Before traffic", shown.pre_run_command.clone()),
         ("After traffic", shown.post_run_command.clone()),
@@ -214,7 +220,12 @@ fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
     let application = names::meant(&session.server, edit.app.as_deref())?;
     let request = session.server.put("/deploy/application").with("id", &application.id);
     // Deployed by a separate request, which can be retried and returns the deployment.
+    let is_scaled = fields.len() == 1 && fields.contains_key("replicas");
     let changed = request.with("redeploy", false).body(fields.into()).send()?;
+    if is_scaled {
+        session.screen.remark("Changed; copies are started or stopped now");
+        return if session.screen.is_for_programs() { session.screen.json(&changed) } else { Ok(()) };
+    }
     if edit.no_deploy {
         session.screen.remark("Changed; this takes effect with the next deployment");
         return if session.screen.is_for_programs() { session.screen.json(&changed) } else { Ok(()) };
@@ -256,7 +267,7 @@ mod tests {
         for (key, _) in KEYS {
             let flag = if *key == "labels" { "label".to_owned() } else { key.replace('_', "-") };
             let value = match *key {
-                "port" => "1",
+                "port" | "replicas" => "1",
                 "auto_deploy" => "true",
                 _ => "x",
             };

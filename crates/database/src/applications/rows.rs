@@ -1,11 +1,16 @@
 //! The rows of applications.
 
-use diesel::prelude::*;
+use diesel::{
+    dsl::sql,
+    expression::SqlLiteral,
+    prelude::*,
+    sql_types::{BigInt, Nullable},
+};
 use launchway_domain::{
     applications::{
         Application, ApplicationName, ApplicationSecrets, ApplicationState, ApplicationStatus, AutomaticHost,
-        BasePath, Blueprint, Branch, BuildPack, DockerfilePath, Environment, GitUrl, HealthCheckPath,
-        Hostname, ImageRef, Label, Labels, Port, ProxyServer, Repository, RunCommand,
+        BasePath, Blueprint, Branch, BuildPack, CopyCount, DockerfilePath, Environment, GitUrl,
+        HealthCheckPath, Hostname, ImageRef, Label, Labels, Port, ProxyServer, Repository, RunCommand,
     },
     clock::Timestamp,
     ids::{ApplicationId, ApplicationStatusId, DeploymentId, OrganizationId, UserId},
@@ -67,6 +72,16 @@ pub(crate) struct ApplicationRow {
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
     updated_at: Timestamp,
+    #[diesel(select_expression = replicas(), select_expression_type = SqlLiteral<Nullable<BigInt>>)]
+    replicas: Option<i64>,
+}
+
+/// Selects the number of copies of an application; null for one. Written as a literal, so that every query of
+/// applications can select it.
+fn replicas() -> SqlLiteral<Nullable<BigInt>> {
+    sql(
+        "(SELECT replicas FROM application_replicas WHERE application_replicas.application_id = applications.id)",
+    )
 }
 
 impl TryFrom<ApplicationRow> for Application {
@@ -90,6 +105,10 @@ impl TryFrom<ApplicationRow> for Application {
             labels: Labels::try_from(labels).map_err(QueryError::unreadable)?,
             health_check_path: read(row.health_check_path)?,
             auto_deploy: row.auto_deploy,
+            copies: match row.replicas {
+                None => CopyCount::ONE,
+                Some(count) => CopyCount::try_from(count).map_err(QueryError::unreadable)?,
+            },
         };
         Ok(Self {
             id: row.id,

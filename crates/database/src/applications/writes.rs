@@ -9,7 +9,7 @@ use launchway_domain::{
     store::{Rule, StoreError},
 };
 
-use super::{hosts, names::Names, rows::ChosenColumns, state::set_state};
+use super::{copies, hosts, names::Names, rows::ChosenColumns, state::set_state};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -59,6 +59,7 @@ fn insert(connection: &mut AnyConnection, application: &Application) -> Result<(
             applications::updated_at.eq(DbTs(application.updated_at)),
         ))
         .execute(connection)?;
+    copies::insert(connection, application.id, application.blueprint.copies)?;
     hosts::take(connection, application.id, names.chosen())?;
     // Names reference the application, so it is inserted before a free one is known.
     names.automatic = hosts::take_automatic(connection, application.id, &application.automatic_host)?;
@@ -88,6 +89,7 @@ fn update(
     diesel::update(applications::table.find(DbId::from(id)))
         .set((ChosenColumns::of(blueprint, secrets), names.columns(), applications::updated_at.eq(DbTs(at))))
         .execute(connection)?;
+    copies::set(connection, id, blueprint.copies)?;
     hosts::take(connection, id, names.chosen().filter(|name| !before.contains(name)))?;
     let mut given_up = before.iter().filter(|name| !names.chosen().any(|kept| kept == *name));
     given_up.try_for_each(|name| hosts::give_up(connection, id, name))

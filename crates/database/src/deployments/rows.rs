@@ -11,6 +11,7 @@ use launchway_domain::{
     ids::{ApplicationId, DeploymentId, DeploymentStatusId, JobId, OrganizationId},
 };
 
+use super::copies;
 use crate::{
     applications::read,
     columns::{DbId, DbTs},
@@ -45,6 +46,7 @@ pub(super) struct DeploymentRow {
     container_port: Option<i64>,
     requested_by: String,
     breakdown: Option<String>,
+    further_copies: Option<String>,
     #[diesel(deserialize_as = DbTs)]
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
@@ -88,6 +90,7 @@ impl TryFrom<DeploymentRow> for Deployment {
                 address,
                 port,
             }),
+            further_copies: copies::read(row.further_copies.as_deref())?,
             breakdown: row.breakdown,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -106,9 +109,15 @@ pub(super) struct FactColumns<'a> {
     pub(super) container_state: Option<&'static str>,
     pub(super) container_address: Option<Option<String>>,
     pub(super) container_port: Option<i64>,
+    pub(super) further_copies: Option<Option<String>>,
 }
 
 impl<'a> FactColumns<'a> {
+    /// Sets the column of the copies after the first one.
+    pub(super) fn with_further_copies(self, copies: &[ContainerRecord]) -> Self {
+        Self { further_copies: Some(copies::stored(copies)), ..self }
+    }
+
     /// Sets the columns of a container, which may have no address any more.
     pub(super) fn with_container(self, container: Option<&'a ContainerRecord>) -> Self {
         let Some(container) = container else { return self };

@@ -13,6 +13,7 @@ use launchway_domain::{
 
 use super::{
     announcements::announce_ends,
+    copies,
     jobs::follow_jobs,
     rows::{FactColumns, kind_name},
 };
@@ -32,7 +33,9 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
         Write::Advance { id, progress, at } => advance(connection, *id, progress, *at),
         Write::GoLive { id, at } => go_live(connection, *id, *at),
         Write::RecordContainer { id, container, at } => record_container(connection, *id, container, *at),
-        Write::ReplaceContainer { id, container, at } => replace_container(connection, *id, container, *at),
+        Write::ReplaceContainer { id, container, further_copies, at } => {
+            replace_container(connection, *id, (container, further_copies), *at)
+        }
         Write::FollowJobs { application, at } => follow_jobs(connection, *application, *at),
     }
 }
@@ -91,6 +94,7 @@ fn insert(connection: &mut AnyConnection, deployment: &Deployment) -> Result<(),
             deployments::container_address
                 .eq(container.and_then(|container| container.address).map(|address| address.to_string())),
             deployments::container_port.eq(container.map(|container| i64::from(container.port.get()))),
+            deployments::further_copies.eq(copies::stored(&deployment.further_copies)),
             deployments::created_at.eq(DbTs(deployment.created_at)),
             deployments::updated_at.eq(DbTs(deployment.updated_at)),
         ))
@@ -118,6 +122,12 @@ fn advance(
         image: progress.image.as_ref().map(ImageName::as_str),
         ..FactColumns::default()
     };
+    let facts = match &progress.container {
+        Some(container) => {
+            facts.with_container(Some(container)).with_further_copies(&progress.further_copies)
+        }
+        None => facts,
+    };
     guarded(
         diesel::update(deployments::table)
             .filter(deployments::id.eq(DbId::from(id)))
@@ -126,7 +136,7 @@ fn advance(
                 progress.state.map(|to| {
                     (deployments::status.eq(to.as_str()), deployments::status_updated_at.eq(DbTs(at)))
                 }),
-                facts.with_container(progress.container.as_ref()),
+                facts,
                 deployments::updated_at.eq(DbTs(at)),
             ))
             .execute(connection)?,
@@ -163,18 +173,21 @@ fn record_container(
     container: &ContainerRecord,
     at: Timestamp,
 ) -> Result<(), QueryError> {
-    diesel::update(deployments::table)
+    let recorded = diesel::update(deployments::table)
         .filter(deployments::id.eq(DbId::from(id)))
         .filter(deployments::container_id.eq(container.id.as_str()))
         .set((FactColumns::default().with_container(Some(container)), deployments::updated_at.eq(DbTs(at))))
         .execute(connection)?;
-    Ok(())
+    match recorded {
+        0 => copies::record(connection, id, container, at),
+        _ => Ok(()),
+    }
 }
 
 fn replace_container(
     connection: &mut AnyConnection,
     id: DeploymentId,
-    container: &ContainerRecord,
+    (container, further_copies): (&ContainerRecord, &[ContainerRecord]),
     at: Timestamp,
 ) -> Result<(), QueryError> {
     held_application_of(connection, id)?.ok_or(StoreError::Stale)?;
@@ -186,7 +199,7 @@ fn replace_container(
             .filter(deployments::id.eq(DbId::from(id)))
             .filter(exists(live))
             .set((
-                FactColumns::default().with_container(Some(container)),
+                FactColumns::default().with_container(Some(container)).with_further_copies(further_copies),
                 deployments::updated_at.eq(DbTs(at)),
             ))
             .execute(connection)?,

@@ -9,8 +9,8 @@ mod states;
 use launchway_database::Database;
 use launchway_domain::{
     applications::{
-        Application, ApplicationDetail, ApplicationRepository, ApplicationSecrets, Labels, Port, ProxyServer,
-        Write,
+        Application, ApplicationDetail, ApplicationRepository, ApplicationSecrets, ApplicationState,
+        CopyCount, Health, Labels, Port, ProxyServer, Write,
     },
     ids::ApplicationId,
     organizations::{self, Scope},
@@ -32,6 +32,8 @@ use crate::{
 contract!(
     an_application_is_read_as_it_was_made,
     an_application_is_changed_as_a_whole,
+    the_number_of_copies_is_changed,
+    the_reason_of_a_degraded_application_is_shown,
     a_change_to_what_was_changed_meanwhile_is_refused,
     a_name_is_taken_once_in_an_organization_and_environment,
     of_two_who_take_a_name_at_once_one_gets_it,
@@ -109,6 +111,7 @@ fn a_full_one(resident: &Resident) -> Application {
     blueprint.labels = Labels::try_from(labels).unwrap();
     blueprint.health_check_path = Some(parsed("/health?deep=1"));
     blueprint.auto_deploy = false;
+    blueprint.copies = CopyCount::try_from(100).unwrap();
     let secrets = ApplicationSecrets {
         build_variables: Sealed("build".to_owned()),
         environment_variables: Sealed("environment".to_owned()),
@@ -157,6 +160,36 @@ async fn a_change_to_what_was_changed_meanwhile_is_refused(db: Database) {
     assert!(is_stale(&commit(&db, knowing(&web, web.updated_at)).await));
     assert_eq!(again(&db, &web).await.blueprint.name, shop.blueprint.name);
     commit(&db, knowing(&web, at(5))).await.unwrap();
+}
+
+async fn the_number_of_copies_is_changed(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let mut web = stored(&db, &ada, "web").await;
+    for count in [3, 5, 1, 1, 100] {
+        web.blueprint.copies = CopyCount::try_from(count).unwrap();
+        commit(&db, update(&web)).await.unwrap();
+        assert_eq!(again(&db, &web).await.blueprint, web.blueprint, "{count}");
+    }
+}
+
+async fn the_reason_of_a_degraded_application_is_shown(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let mut web = stored(&db, &ada, "web").await;
+    let deployment = deploy(&db, &web, 1).await;
+    crate::deployments::bring_to_life(&db, deployment.id, 2).await;
+    let mark = async |health| {
+        let write = Write::SetHealth { deployment: deployment.id, health, at: at(3) };
+        commit(&db, write).await.unwrap();
+        let shown = detail(&db, ada.scope(), web.id).await.unwrap().summary;
+        (shown.application.status.state, shown.breakdown)
+    };
+    let degraded = || Health::Degraded("1 of 2 copies serve".to_owned());
+    assert_eq!(mark(degraded()).await, (ApplicationState::Running, None), "it has no copies");
+    web.blueprint.copies = CopyCount::try_from(2).unwrap();
+    commit(&db, update(&web)).await.unwrap();
+    let reason = Some("1 of 2 copies serve".to_owned());
+    assert_eq!(mark(degraded()).await, (ApplicationState::Running, reason));
+    assert_eq!(mark(Health::Healthy).await, (ApplicationState::Running, None));
 }
 
 async fn a_name_is_taken_once_in_an_organization_and_environment(db: Database) {

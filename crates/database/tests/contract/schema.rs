@@ -79,6 +79,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
         include_str!("../../src/schema.rs"),
         include_str!("../../src/schema/artifact_tables.rs"),
         include_str!("../../src/schema/certificate_tables.rs"),
+        include_str!("../../src/schema/copy_tables.rs"),
         include_str!("../../src/schema/extension_tables.rs"),
         include_str!("../../src/schema/image_tables.rs"),
         include_str!("../../src/schema/installation_tables.rs"),
@@ -170,6 +171,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-16-000050_delivery_marks/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000020_signals/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000040_shared_artifacts/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-17-000110_application_replicas/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000210_certificates/up.sql"),
     );
     let postgres = concat!(
@@ -188,6 +190,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-16-000050_delivery_marks/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000020_signals/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000040_shared_artifacts/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-17-000110_application_replicas/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000210_certificates/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));

@@ -183,8 +183,16 @@ async fn a_changed_container_record_is_signalled(db: Database) {
     changes_routes(&db, &mut receiver, record(&db, id, &container)).await;
     container.port = Port::try_from(81).unwrap();
     changes_routes(&db, &mut receiver, record(&db, id, &container)).await;
-    let replace = DeploymentWrite::ReplaceContainer { id, container: a_container("copy"), at: at(3) };
-    changes_routes(&db, &mut receiver, one(&db, replace)).await;
+    let replace = |further_copies| {
+        let container = a_container("copy");
+        DeploymentWrite::ReplaceContainer { id, container, further_copies, at: at(3) }
+    };
+    changes_routes(&db, &mut receiver, one(&db, replace(vec![]))).await;
+    let mut copy = a_container("another copy");
+    changes_routes(&db, &mut receiver, one(&db, replace(vec![copy.clone()]))).await;
+    changes_nothing(&db, &mut receiver, record(&db, id, &copy)).await;
+    copy.state = ContainerState::Exited;
+    changes_routes(&db, &mut receiver, record(&db, id, &copy)).await;
 }
 
 async fn changed_host_names_are_signalled(db: Database) {

@@ -181,6 +181,7 @@ impl Compositions {
             environment: fitting(environment)?,
             port: plan.port,
             reserved: plan.reserved.clone(),
+            copy: 1,
         };
         let network = self.network_of(plan).await?;
         self.engine.run_in(Some(&network), &container, command, output).await

@@ -1,11 +1,11 @@
 //! Starting, stopping and removing containers, and their restart policy.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use launchway_docker::{ContainerLimits, health::NetworkProbe};
 use launchway_domain::deployments::{
-    Condition, Deployer, EngineInventory as _, Exit, HealthProbe as _, ImageBuilder as _, ProbeTarget,
-    StepError,
+    Condition, ContainerPlan, Deployer, EngineInventory as _, Exit, HealthProbe as _, ImageBuilder as _,
+    ProbeTarget, StepError,
 };
 use launchway_testkit::docker::{base_image, docker, http_app};
 use serde_json::Value;
@@ -186,6 +186,34 @@ async fn a_container_of_the_same_attempt_is_replaced() {
     let second = installation.container(owner, "sleep 600").await;
     assert_ne!(first.id, second.id);
     assert_eq!(installation.traces.containers(), [second.id.as_str()]);
+}
+
+#[tokio::test]
+async fn copies_of_one_attempt_run_beside_each_other() {
+    let installation = Installation::new();
+    let owner = owner();
+    let image = installation.image(owner, "sleep 600").await;
+    let start = async |copy| {
+        let plan = ContainerPlan { copy, ..plan(owner, image.clone()) };
+        installation.engine.start(&plan).await.unwrap()
+    };
+    let first = start(1).await;
+    let (second, third) = tokio::join!(start(2), start(3));
+    let addresses = HashSet::from([first.address, second.address, third.address]);
+    assert_eq!(addresses.len(), 3, "each has an address of its own");
+    assert_eq!(second.name, format!("{}-2", first.name));
+    let label = "{{index .Config.Labels \"launchway.copy\"}}";
+    for (container, copy) in [(&first, "1"), (&second, "2"), (&third, "3")] {
+        let labelled = docker(&["container", "inspect", "--format", label, container.id.as_str()]);
+        assert_eq!(labelled, copy);
+    }
+
+    let again = start(2).await;
+    let left: HashSet<String> = installation.traces.containers().into_iter().collect();
+    let expected = [&first, &again, &third].map(|container| container.id.to_string());
+    assert_eq!(left, HashSet::from(expected), "only the same copy is replaced");
+    installation.engine.remove_attempt(&owner).await.unwrap();
+    assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -124,6 +124,7 @@ pub(crate) fn plan(owner: Owner, image: ImageName) -> ContainerPlan {
         environment: Variables::default(),
         port: Port::try_from(8080).unwrap(),
         reserved: Vec::new(),
+        copy: 1,
     }
 }
 

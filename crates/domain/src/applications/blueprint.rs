@@ -1,8 +1,8 @@
 //! The configuration of an application: everything about it that users choose.
 
 use super::{
-    ApplicationName, BasePath, Branch, BuildPack, DockerfilePath, Environment, HealthCheckPath, Hostname,
-    ImageRef, Labels, Port, ProxyServer, Repository,
+    ApplicationName, BasePath, Branch, BuildPack, CopyCount, DockerfilePath, Environment, HealthCheckPath,
+    Hostname, ImageRef, Labels, Port, ProxyServer, Repository,
 };
 use crate::value::{InvalidValue, text_value};
 
@@ -69,6 +69,8 @@ pub struct Blueprint {
     pub health_check_path: Option<HealthCheckPath>,
     /// True if a push deploys it.
     pub auto_deploy: bool,
+    /// The number of copies that run.
+    pub copies: CopyCount,
 }
 
 /// A field of a blueprint that does not fit the others.
@@ -102,6 +104,7 @@ impl Blueprint {
             labels: Labels::default(),
             health_check_path: None,
             auto_deploy: true,
+            copies: CopyCount::ONE,
         }
     }
 
@@ -129,6 +132,20 @@ impl Blueprint {
             require(self.pre_run_command.is_none(), "pre_run_command", nothing_runs);
             require(self.post_run_command.is_none(), "post_run_command", nothing_runs);
             require(self.health_check_path.is_none(), "health_check_path", nothing_runs);
+        }
+        let is_one = self.copies == CopyCount::ONE;
+        match self.build_pack {
+            BuildPack::Static => require(
+                is_one,
+                "replicas",
+                "must be 1 for build pack `static`: the proxy serves its files, and no container runs",
+            ),
+            BuildPack::DockerCompose => require(
+                is_one,
+                "replicas",
+                "must be 1 for build pack `docker-compose`: two copies of its services would share volumes",
+            ),
+            BuildPack::Dockerfile | BuildPack::Image | BuildPack::Nixpacks => {}
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
@@ -188,6 +205,19 @@ mod tests {
         };
         let fields: Vec<_> = site.check().unwrap_err().iter().map(|problem| problem.field).collect();
         assert_eq!(fields, ["pre_run_command", "post_run_command", "health_check_path"]);
+    }
+
+    #[test]
+    fn only_what_runs_as_one_container_has_several_copies() {
+        for pack in BuildPack::ALL {
+            let several = Blueprint { copies: CopyCount::try_from(2).unwrap(), ..blueprint(pack) };
+            let fields = several.check().err().unwrap_or_default();
+            let fields: Vec<_> = fields.iter().map(|problem| problem.field).collect();
+            match pack {
+                BuildPack::Static | BuildPack::DockerCompose => assert_eq!(fields, ["replicas"], "{pack:?}"),
+                _ => assert!(fields.is_empty(), "{pack:?}"),
+            }
+        }
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub enum Progress {
 pub enum Health {
     /// It is up and passes its check.
     Healthy,
+    /// Some of its copies are up and pass their check, and others are not, with the reason.
+    Degraded(String),
     /// It is down or fails its check, with the reason.
     Broken(String),
 }
@@ -51,17 +53,17 @@ impl Health {
     #[must_use]
     pub fn state(&self) -> ApplicationState {
         match self {
-            Self::Healthy => ApplicationState::Running,
+            Self::Healthy | Self::Degraded(_) => ApplicationState::Running,
             Self::Broken(_) => ApplicationState::Failed,
         }
     }
 
-    /// Returns the reason why it is broken.
+    /// Returns the reason why it is broken, or degraded.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Healthy => None,
-            Self::Broken(reason) => Some(reason),
+            Self::Degraded(reason) | Self::Broken(reason) => Some(reason),
         }
     }
 }

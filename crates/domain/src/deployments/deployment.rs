@@ -31,9 +31,12 @@ pub struct Deployment {
     pub commit: Option<CommitHash>,
     /// The image that it runs, once there is one.
     pub image: Option<ImageName>,
-    /// The container that runs it, once there is one.
+    /// The container that runs it, once there is one; the first of several copies.
     pub container: Option<ContainerRecord>,
-    /// The reason why its version does not serve although it is live; `None` while it does.
+    /// The containers of its copies after the first one.
+    pub further_copies: Vec<ContainerRecord>,
+    /// The reason why its version does not serve although it is live, or not by all of its copies; `None`
+    /// while it does.
     pub breakdown: Option<String>,
     /// When it was requested.
     pub created_at: Timestamp,
@@ -46,6 +49,16 @@ impl Deployment {
     #[must_use]
     pub fn is_composition(&self) -> bool {
         self.image.as_ref().is_some_and(ImageName::is_of_service)
+    }
+
+    /// Returns the containers of its copies, whose numbers are counted from 1; none for a site.
+    pub fn copies(&self) -> impl Iterator<Item = &ContainerRecord> {
+        self.container.iter().chain(&self.further_copies)
+    }
+
+    /// Returns the copies with their numbers.
+    pub fn numbered_copies(&self) -> impl Iterator<Item = (u16, &ContainerRecord)> {
+        (1..).zip(self.copies())
     }
 
     /// Creates a deployment that is queued.
@@ -69,6 +82,7 @@ impl Deployment {
             commit: None,
             image: None,
             container: None,
+            further_copies: Vec::new(),
             breakdown: None,
             created_at: now,
             updated_at: now,

@@ -182,6 +182,8 @@ pub struct ContainerPlan {
     pub port: Port,
     /// Addresses that it may not get, because routes use them.
     pub reserved: Vec<IpAddr>,
+    /// The number of the copy among those of its attempt, from 1.
+    pub copy: u16,
 }
 
 /// A container that was started.
@@ -250,7 +252,8 @@ pub struct Exit {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Deployer: Send + Sync {
-    /// Starts a container beside whatever else runs. An existing one of the same attempt is replaced.
+    /// Starts a container beside whatever else runs. An existing one of the same attempt and copy is replaced.
+    /// The first copy is started before the others, and replaces all of its attempt.
     ///
     /// # Errors
     /// [`StepError::Rejected`] when the image cannot be run, [`StepError::Retryable`] when the engine is not

@@ -160,7 +160,7 @@ impl Host for DockerHost {
         };
         let image = self.engine.obtain(&owner, &version.image, Arc::new(Nobody)).await?;
         let (environment, port) = (version.environment.clone(), version.port);
-        let plan = ContainerPlan { owner, image, environment, port, reserved: Vec::new() };
+        let plan = ContainerPlan { owner, image, environment, port, reserved: Vec::new(), copy: 1 };
         let (engine, lock) = (Arc::clone(&self.engine), self.lock_of(version.id));
         // A task of its own: the engine goes on if the caller does not.
         let started = tokio::spawn(async move {

@@ -120,19 +120,21 @@ impl Records {
             Write::GoLive { id, at } => self.go_live(*id, *at),
             Write::RecordContainer { id, container, at } => {
                 self.edit_deployment(*id, |deployment| {
-                    if deployment.container.as_ref().is_some_and(|recorded| recorded.id == container.id) {
-                        deployment.container = Some(container.clone());
+                    let mut copies = deployment.container.iter_mut().chain(&mut deployment.further_copies);
+                    if let Some(recorded) = copies.find(|recorded| recorded.id == container.id) {
+                        recorded.clone_from(container);
                         deployment.updated_at = *at;
                     }
                 });
                 Ok(())
             }
-            Write::ReplaceContainer { id, container, at } => {
+            Write::ReplaceContainer { id, container, further_copies, at } => {
                 if !self.deployments.get(id).is_some_and(|found| self.is_live(found)) {
                     return Err(StoreError::Stale);
                 }
                 self.edit_deployment(*id, |deployment| {
                     deployment.container = Some(container.clone());
+                    deployment.further_copies.clone_from(further_copies);
                     deployment.updated_at = *at;
                 });
                 Ok(())
@@ -167,7 +169,10 @@ impl Records {
         self.edit_deployment(id, |deployment| {
             deployment.commit = progress.commit.clone().or(deployment.commit.take());
             deployment.image = progress.image.clone().or(deployment.image.take());
-            deployment.container = progress.container.clone().or(deployment.container.take());
+            if let Some(container) = &progress.container {
+                deployment.container = Some(container.clone());
+                deployment.further_copies.clone_from(&progress.further_copies);
+            }
             deployment.updated_at = at;
         });
         if let Some(to) = progress.state {

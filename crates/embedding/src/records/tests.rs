@@ -385,8 +385,12 @@ fn a_container(digit: &str) -> ContainerRecord {
 #[test]
 fn only_a_live_version_gets_another_container() {
     let (mut records, _claimed) = under_way();
-    let replace =
-        || DeploymentWrite::ReplaceContainer { id: id(11).into(), container: a_container("2"), at: NOW };
+    let replace = || DeploymentWrite::ReplaceContainer {
+        id: id(11).into(),
+        container: a_container("2"),
+        further_copies: vec![],
+        at: NOW,
+    };
     let progress = Progress {
         state: Some(DeploymentState::Deploying),
         container: Some(a_container("1")),

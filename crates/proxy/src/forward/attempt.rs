@@ -35,9 +35,17 @@ impl Forward<'_> {
         let (mut link, is_reused) = match self.idle_link(upstream, !is_idempotent).await {
             Some(link) => (link, true),
             None => match Link::open(address, self.proxy.limits.connect).await {
-                Ok(link) => (link, false),
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Failure::Unreachable),
-                Err(_) => return Err(Failure::Unseen),
+                Ok(link) => {
+                    upstream.welcome();
+                    (link, false)
+                }
+                Err(error) => {
+                    upstream.avoid();
+                    return Err(match error.kind() {
+                        io::ErrorKind::TimedOut => Failure::Unreachable,
+                        _ => Failure::Unseen,
+                    });
+                }
             },
         };
         if self.upgrade.is_some() {

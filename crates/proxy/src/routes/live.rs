@@ -14,12 +14,12 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{Route, Target};
+use super::Route;
 use crate::{
     store::{Kept, Store},
     table::{SharedState, Table},
     traffic::Snapshot,
-    upstream::Upstream,
+    upstream::{Destination, Upstream},
 };
 
 /// The current table, and the previous targets.
@@ -167,9 +167,11 @@ impl LiveRoutes {
         let mut retired = self.retired();
         for place in old.places() {
             let name = &place.application.name;
-            let stays = new.upstream_of(name).is_some_and(|upstream| Arc::ptr_eq(upstream, &place.upstream));
-            if !stays {
-                retired.entry(name.to_string()).or_default().push(Arc::downgrade(&place.upstream));
+            let stays = new.balancer_of(name);
+            for upstream in place.balancer.upstreams() {
+                if !stays.is_some_and(|balancer| balancer.contains(upstream)) {
+                    retired.entry(name.to_string()).or_default().push(Arc::downgrade(upstream));
+                }
             }
         }
     }
@@ -184,7 +186,7 @@ impl LiveRoutes {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(container), Some(upstream)) => {
-                matches!(&upstream.target, Target::Container { id, .. } if id == container)
+                matches!(&upstream.destination, Destination::Container(endpoint) if endpoint.id == container)
             }
         };
         retired.get(application).is_some_and(|upstreams| upstreams.iter().any(is_it))

@@ -4,6 +4,7 @@
 mod access_log;
 mod application;
 mod client;
+mod endpoints;
 mod forward;
 mod handover;
 mod headers;

@@ -10,7 +10,7 @@ use std::{
 use launchway_proxy::{
     Limits, RunError, Settings,
     control::Client,
-    routes::{Route, Target},
+    routes::{Endpoint, Route, Target},
     run_in_boot,
 };
 use tempfile::TempDir;
@@ -109,11 +109,22 @@ impl Proxy {
     }
 }
 
+/// The endpoint of a container at the address.
+pub(crate) fn endpoint(address: SocketAddr) -> Endpoint {
+    Endpoint { id: format!("container at {address}"), address }
+}
+
+/// A route of `<application>.example` to several containers.
+pub(crate) fn route_to_all(application: &str, addresses: &[SocketAddr]) -> Route {
+    let target = Target::Endpoints(addresses.iter().copied().map(endpoint).collect());
+    Route { target, ..route(application, SocketAddr::from((Ipv4Addr::LOCALHOST, 1))) }
+}
+
 /// A route of `<application>.example` to a container at the address.
 pub(crate) fn route(application: &str, address: SocketAddr) -> Route {
     Route {
         application: application.to_owned(),
         hosts: vec![format!("{application}.example")],
-        target: Target::Container { id: format!("container at {address}"), address },
+        target: Target::Endpoints(vec![endpoint(address)]),
     }
 }

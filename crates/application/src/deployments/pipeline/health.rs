@@ -10,9 +10,12 @@ use launchway_domain::{
     },
     logs::Level,
 };
-use tokio::time::{Duration, Instant};
+use tokio::{
+    task::JoinSet,
+    time::{Duration, Instant},
+};
 
-use super::{super::log::DeploymentLog, HealthTimings};
+use super::{super::log::DeploymentLog, HealthTimings, workload::panicked};
 use crate::Terms;
 
 /// The interval of checks that the container still runs. They are rare because requests to the engine are
@@ -34,7 +37,45 @@ pub(super) struct HealthCheck {
     pub(super) terms: Terms,
 }
 
+/// A copy that did not become healthy.
+pub(super) struct UnhealthyCopy {
+    pub(super) container: Container,
+    pub(super) error: StepError,
+}
+
 impl HealthCheck {
+    /// Returns when all `containers` respond on `port`. Fails with the first one that does not.
+    pub(super) async fn wait_until_all_healthy(
+        self: &Arc<Self>,
+        containers: &[Container],
+        port: Port,
+        path: Option<HealthCheckPath>,
+    ) -> Result<(), Box<UnhealthyCopy>> {
+        let unhealthy =
+            |container: &Container, error| Box::new(UnhealthyCopy { container: container.clone(), error });
+        if let [only] = containers {
+            return self.wait_until_healthy(only, port, path).await.map_err(|error| unhealthy(only, error));
+        }
+        let mut checks = JoinSet::new();
+        for (number, container) in containers.iter().enumerate() {
+            let (this, container, path) = (Arc::clone(self), container.clone(), path.clone());
+            checks.spawn(async move { (number, this.wait_until_healthy(&container, port, path).await) });
+        }
+        let mut failure = None;
+        while let Some(ended) = checks.join_next().await {
+            let failed = match ended {
+                Ok((_, Ok(()))) => None,
+                Ok((number, Err(error))) => containers.get(number).map(|one| unhealthy(one, error)),
+                Err(error) => containers.first().map(|one| unhealthy(one, panicked(error))),
+            };
+            if failed.is_some() {
+                failure = failed;
+                break;
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
     /// Returns when `container` responds on `port`, and rejects it if it exits or the time limit passes.
     /// Without an HTTP health check, it has to stay up for a while too.
     pub(super) async fn wait_until_healthy(

@@ -1,5 +1,6 @@
 //! Jobs on a live version: restart, stop, remove, and reconcile with its record.
 
+mod copies;
 mod removal;
 mod replace;
 
@@ -22,13 +23,13 @@ use super::{
     image_quota::ImageAccounts,
     records::JobRecords,
     subject::{Subject, SubjectLoader},
-    workload::{Workload, WorkloadSpec, Workloads, running},
+    workload::{Copies, Workload, WorkloadSpec, Workloads, addresses, running},
 };
 use crate::{
     Terms,
     engine_view::EngineView,
     reconciler::decision::{Action, Observed, decide},
-    routes::Routes,
+    routes::{Routes, target_of},
     runtime_logs::RuntimeLogs,
 };
 
@@ -113,16 +114,18 @@ impl Lifecycle {
         self.routes.drain(id, None).await;
         // A second time, because a version that went live concurrently has reset it.
         let mut more = vec![ApplicationWrite::SetStopped { scope, id, is_stopped: true, at }.into()];
-        more.extend(self.stop_container(&live).await?);
+        more.extend(self.stop_containers(&live).await?);
         more.push(self.records.ended(&live.application, &live.deployment, "stopped"));
         live.log.write_line(Level::Info, "Stopped").await;
         live.log.flush().await;
         self.records.settle(claimed, Outcome::Succeeded, more).await
     }
 
-    async fn stop_container(&self, live: &Subject) -> Result<Option<store::Write>, StepError> {
-        let Some(container) = live.deployment.container.clone() else { return Ok(None) };
-        self.workloads.deployer.stop(&container.id).await?;
+    async fn stop_containers(&self, live: &Subject) -> Result<Vec<store::Write>, StepError> {
+        if live.deployment.container.is_none() {
+            return Ok(Vec::new());
+        }
+        self.stop_copies(&live.deployment).await?;
         let at = self.records.now();
         // What it printed at its end: the output of a stopped application is not collected later.
         if let Some(runtime_logs) = &self.runtime_logs {
@@ -132,8 +135,11 @@ impl Lifecycle {
                 tracing::warn!(deployment.id = %deployment.id, %error, "last output could not be collected");
             }
         }
-        let container = ContainerRecord { state: ContainerState::Exited, ..container };
-        Ok(Some(Write::RecordContainer { id: live.deployment.id, container, at }.into()))
+        let stopped = live.deployment.copies().map(|container| {
+            let container = ContainerRecord { state: ContainerState::Exited, ..container.clone() };
+            Write::RecordContainer { id: live.deployment.id, container, at }.into()
+        });
+        Ok(stopped.collect())
     }
 
     /// Removes the resources of a deleted application.
@@ -155,7 +161,7 @@ impl Lifecycle {
             Ok(retired) => (Outcome::Succeeded, retired),
             Err(JobError::Permanent(reason)) => {
                 live.log.write_line(Level::Error, format!("Recovery failed: {reason}")).await;
-                self.break_down(&live, &reason).await?;
+                self.record_failure(&live, &reason).await?;
                 (Outcome::Failed { reason }, Vec::new())
             }
             Err(stop) => {
@@ -172,14 +178,22 @@ impl Lifecycle {
         let view: EngineView = self.workloads.containers_of(live.application.id).await?.into();
         let (application, deployment) = (live.application.clone(), live.deployment.clone());
         let version = LiveVersion { application, deployment };
-        match decide(&version, Observed::of(&version, &view), false) {
+        if !version.application.is_stopped && live.has_several_copies() {
+            return self.reconcile_copies(live, lease, &version, &view).await;
+        }
+        let actions = version
+            .deployment
+            .copies()
+            .map(|recorded| decide(&version, recorded, Observed::of(&version, recorded, &view), false));
+        // The copies of a stopped application are stopped together, and there is only one otherwise.
+        match actions.max_by_key(|action| *action == Action::Stop).unwrap_or(Action::Keep) {
             Action::Keep | Action::Wait | Action::Record(_) => Ok(Vec::new()),
             Action::Stop => {
                 let instance = self.records.context.terms.instance;
                 let text = format!("Stopping the {instance}: the application is stopped");
                 live.log.write_line(Level::Warn, text).await;
-                let write = self.stop_container(live).await?;
-                self.records.commit(lease, write.into_iter().collect()).await?;
+                let writes = self.stop_containers(live).await?;
+                self.records.commit(lease, writes).await?;
                 Ok(Vec::new())
             }
             Action::Resume => self.resume(live, lease).await,
@@ -223,7 +237,7 @@ impl Lifecycle {
             self.routes.route_to(live.scope(), live.application.id, Target::Site(folder)).await?;
             return Ok(Vec::new());
         };
-        if self.can_run_beside(live).await? {
+        if live.has_several_copies() || self.can_run_beside(live).await? {
             return self.replace(live, lease).await;
         }
         if live.deployment.is_composition() {
@@ -242,17 +256,22 @@ impl Lifecycle {
     /// True if a second copy of the version can run while the first one serves: not if they would share
     /// volumes.
     async fn can_run_beside(&self, live: &Subject) -> Result<bool, JobError> {
-        Ok(self.workload(live, live.owner(1)).await?.can_run_beside_live().await?)
+        Ok(self.workload(live, live.owner(1), Copies::all(1)).await?.can_run_beside_live().await?)
     }
 
-    /// Returns the workload of a copy of `live`.
-    async fn workload(&self, live: &Subject, owner: Owner) -> Result<Box<dyn Workload>, JobError> {
+    /// Returns the workload of `copies` of `live`.
+    async fn workload(
+        &self,
+        live: &Subject,
+        owner: Owner,
+        copies: Copies,
+    ) -> Result<Box<dyn Workload>, JobError> {
         let Some(image) = &live.deployment.image else {
             let artifact = self.records.context.terms.artifact;
             return Err(JobError::Permanent(format!("the version has no {artifact}")));
         };
         let (port, environment) = (live.port(), &live.secrets.environment_variables);
-        let spec = WorkloadSpec { owner, image, port, environment, live: Some(live.deployment.id) };
+        let spec = WorkloadSpec { owner, image, port, environment, live: Some(live.deployment.id), copies };
         Ok(self.workloads.plan(spec).await?)
     }
 
@@ -264,40 +283,69 @@ impl Lifecycle {
         container: &Container,
         is_new: bool,
     ) -> Result<(), JobError> {
-        self.check_container(live, container, is_new).await?;
-        self.switch_to(live, lease, container).await
+        let containers = std::slice::from_ref(container);
+        self.check_containers(live, containers, is_new).await?;
+        self.switch_to(live, lease, containers).await
     }
 
-    /// Waits until `container` is healthy. If it is not, logs the last lines of one that `is_new`.
-    async fn check_container(
+    /// Waits until all `containers` are healthy. If one is not, logs its last lines if they are `new`.
+    async fn check_containers(
         &self,
         live: &Subject,
-        container: &Container,
-        is_new: bool,
+        containers: &[Container],
+        are_new: bool,
     ) -> Result<(), StepError> {
         let path = live.application.blueprint.health_check_path.clone();
-        let checked = self.health.wait_until_healthy(container, live.port(), path).await;
-        if checked.is_err() && is_new {
-            self.health.log_tail(&live.log, container).await;
+        let checked = self.health.wait_until_all_healthy(containers, live.port(), path).await;
+        let Err(unhealthy) = checked else { return Ok(()) };
+        if are_new {
+            self.health.log_tail(&live.log, &unhealthy.container).await;
         }
-        checked
+        Err(unhealthy.error)
     }
 
-    /// Records that `container` runs the version from now on, and routes to it.
-    async fn switch_to(&self, live: &Subject, lease: Lease, container: &Container) -> Result<(), JobError> {
-        let (id, at, port) = (live.deployment.id, self.records.now(), live.port());
-        let replaced = Write::ReplaceContainer { id, container: running(container, port), at };
+    /// Records that `containers` run the version from now on, and routes to them.
+    async fn switch_to(
+        &self,
+        live: &Subject,
+        lease: Lease,
+        containers: &[Container],
+    ) -> Result<(), JobError> {
+        let records = containers.iter().map(|container| running(container, live.port())).collect();
+        self.switch_to_recorded(live, lease, records).await
+    }
+
+    /// Records these copies of the version, and routes to those that run.
+    async fn switch_to_recorded(
+        &self,
+        live: &Subject,
+        lease: Lease,
+        mut copies: Vec<ContainerRecord>,
+    ) -> Result<(), JobError> {
+        if copies.is_empty() {
+            return Ok(());
+        }
+        let target = target_of(copies.iter());
+        let (id, at, container) = (live.deployment.id, self.records.now(), copies.remove(0));
+        let replaced = Write::ReplaceContainer { id, container, further_copies: copies, at };
         self.records.commit(lease, vec![replaced.into()]).await?;
-        let address = container.endpoint(port);
-        let target = Target::Container { id: container.id.clone(), address };
-        self.routes.route_to(live.scope(), live.application.id, target).await?;
-        live.log.write_line(Level::Info, format!("Running at http://{address}")).await;
-        Ok(())
+        if let Target::Endpoints(endpoints) = &target {
+            let text = format!("Running at {}", addresses(endpoints));
+            self.routes.route_to(live.scope(), live.application.id, target.clone()).await?;
+            live.log.write_line(Level::Info, text).await;
+            return Ok(());
+        }
+        Ok(self.routes.route_to(live.scope(), live.application.id, target).await?)
     }
 
-    async fn break_down(&self, live: &Subject, reason: &str) -> Result<(), JobError> {
+    /// Records that the version could not be restored. It still serves if one of several copies runs.
+    async fn record_failure(&self, live: &Subject, reason: &str) -> Result<(), JobError> {
         let (deployment, at) = (live.deployment.id, self.records.now());
-        let health = Health::Broken(reason.to_owned());
+        let runs = |copy: &ContainerRecord| copy.state == ContainerState::Running;
+        let health = match live.has_several_copies() && live.deployment.copies().any(runs) {
+            true => Health::Degraded(reason.to_owned()),
+            false => Health::Broken(reason.to_owned()),
+        };
         let write = ApplicationWrite::SetHealth { deployment, health, at };
         match self.records.context.store.commit(vec![write.into()]).await {
             // It was replaced or stopped in the meantime.

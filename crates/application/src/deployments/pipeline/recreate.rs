@@ -53,7 +53,9 @@ impl Recreate {
             return Ok(());
         }
         let Some(live) = self.live_version(&attempt.application).await? else { return Ok(()) };
-        let Some(container) = live.container.clone() else { return Ok(()) };
+        if live.container.is_none() {
+            return Ok(());
+        }
         let volumes = shared_volumes.iter().map(|volume| format!("`{volume}`"));
         let volumes = volumes.collect::<Vec<_>>().join(", ");
         let text = format!(
@@ -61,13 +63,19 @@ impl Recreate {
              {volumes}"
         );
         attempt.log.write_line(Level::Warn, text).await;
-        let still = ContainerRecord { state: ContainerState::Exited, ..container.clone() };
-        let write = Write::RecordContainer { id: live.id, container: still, at: self.records.now() };
-        self.records.commit(attempt.lease, vec![write.into()]).await?;
+        let at = self.records.now();
+        let still = live.copies().map(|container| {
+            let container = ContainerRecord { state: ContainerState::Exited, ..container.clone() };
+            Write::RecordContainer { id: live.id, container, at }.into()
+        });
+        self.records.commit(attempt.lease, still.collect()).await?;
         let (scope, id) = (Scope::of_record(attempt.owner.organization), attempt.owner.application);
         self.routes.route_to(scope, id, Target::Absent).await?;
         self.routes.drain(id, None).await;
-        Ok(self.workloads.deployer.stop(&container.id).await?)
+        for container in live.copies() {
+            self.workloads.deployer.stop(&container.id).await?;
+        }
+        Ok(())
     }
 
     /// Restores the live version that was stopped for a new one.
@@ -101,7 +109,7 @@ impl Recreate {
         self.records.context.store.commit(vec![write.into()]).await.map_err(faulty)?;
         let address = container.endpoint(stopped.port);
         let (scope, target) =
-            (Scope::of_record(application.organization_id), Target::Container { id: container.id, address });
+            (Scope::of_record(application.organization_id), Target::container(container.id, address));
         self.routes.route_to(scope, application.id, target).await?;
         let text = format!("The new version did not go live: this one runs again at http://{address}");
         self.log(&live, Level::Info, text).await;

@@ -17,11 +17,11 @@ use self::predecessors::Predecessors;
 use super::{
     JobError, PipelinePorts, Retired,
     build::Version,
-    health::HealthCheck,
+    health::{HealthCheck, UnhealthyCopy},
     records::JobRecords,
     recreate::Recreate,
     subject::Attempt,
-    workload::{Workload, WorkloadSpec, Workloads, running},
+    workload::{Copies, Workload, WorkloadSpec, Workloads, addresses, endpoints, running},
 };
 use crate::routes::Routes;
 
@@ -89,6 +89,7 @@ impl Releaser {
             port: blueprint.port,
             environment: &attempt.secrets.environment_variables,
             live: attempt.application.live,
+            copies: Copies::all(blueprint.copies.get()),
         };
         let workload = self.workloads.plan(spec).await?;
         self.release_workload(attempt, &*workload, unrecorded).await
@@ -117,21 +118,21 @@ impl Releaser {
             ran.map_err(|error| in_command("pre-run", error))?;
         }
         let started = workload.start(&attempt.log);
-        let container = match unrecorded {
+        let containers = match unrecorded {
             Some(made) => self.records.while_recorded(attempt, made, started).await?,
             None => started.await?,
         };
-        if let Err(error) = self.check(attempt, &container).await? {
-            self.health.log_tail(&attempt.log, &container).await;
-            return Err(error.into());
+        if let Err(unhealthy) = self.check(attempt, &containers).await? {
+            self.health.log_tail(&attempt.log, &unhealthy.container).await;
+            return Err(unhealthy.error.into());
         }
-        let address = container.endpoint(blueprint.port);
-        let url = self.routes.url(&attempt.application).unwrap_or_else(|| format!("http://{address}"));
+        let endpoints = endpoints(&containers, blueprint.port);
+        let url = self.routes.url(&attempt.application).unwrap_or_else(|| addresses(&endpoints));
         self.go_live(attempt, &format!("Live at {url}")).await?;
-        let target = Target::Container { id: container.id.clone(), address };
+        let target = Target::Endpoints(endpoints);
         // The deployment does not wait until the engine has stored the restart policy.
         let (kept, finished) = tokio::join!(
-            self.workloads.deployer.enable_restart_policy(&container.id),
+            self.workloads.enable_restart_policies(containers.iter().map(|container| &container.id)),
             self.take_the_traffic(attempt, workload, &target),
         );
         finished?;
@@ -163,9 +164,8 @@ impl Releaser {
         let target = self.routes.live_target(&attempt.deployment).await?;
         self.switch(attempt, &target).await;
         self.finish(attempt).await?;
-        if let Some(container) = &attempt.deployment.container {
-            self.workloads.deployer.enable_restart_policy(&container.id).await?;
-        }
+        let copies = attempt.deployment.copies().map(|container| &container.id);
+        self.workloads.enable_restart_policies(copies).await?;
         // The previous live version is no longer known: every other one has lost the traffic.
         Ok(self.predecessors.others(attempt).await?)
     }
@@ -175,24 +175,28 @@ impl Releaser {
         self.workloads.deployer.remove(deployment).await
     }
 
-    /// Checks the health of the container. Its record and the log are written concurrently, so that the
+    /// Checks the health of every copy. Their record and the log are written concurrently, so that the
     /// result does not wait for them.
     async fn check(
         &self,
         attempt: &Attempt<'_>,
-        container: &Container,
-    ) -> Result<Result<(), StepError>, JobError> {
+        containers: &[Container],
+    ) -> Result<Result<(), Box<UnhealthyCopy>>, JobError> {
         let blueprint = &attempt.application.blueprint;
-        let (address, path) = (container.endpoint(blueprint.port), &blueprint.health_check_path);
-        let text = match path {
-            Some(path) => format!("Waiting for http://{address}{path}"),
-            None => format!("Waiting for {address}"),
-        };
-        attempt.log.write_line(Level::Info, text).await;
-        let progress =
-            Progress { container: Some(running(container, blueprint.port)), ..Progress::default() };
+        let path = &blueprint.health_check_path;
+        for container in containers {
+            let address = container.endpoint(blueprint.port);
+            let text = match path {
+                Some(path) => format!("Waiting for http://{address}{path}"),
+                None => format!("Waiting for {address}"),
+            };
+            attempt.log.write_line(Level::Info, text).await;
+        }
+        let mut copies = containers.iter().map(|container| running(container, blueprint.port));
+        let (container, further_copies) = (copies.next(), copies.collect());
+        let progress = Progress { container, further_copies, ..Progress::default() };
         let checked = async {
-            let healthy = self.health.wait_until_healthy(container, blueprint.port, path.clone());
+            let healthy = self.health.wait_until_all_healthy(containers, blueprint.port, path.clone());
             Ok::<_, JobError>(tokio::join!(attempt.log.flush(), healthy).1)
         };
         self.records.while_recorded(attempt, progress, checked).await

@@ -32,6 +32,20 @@ impl Subject {
         Scope::of_record(self.application.organization_id)
     }
 
+    /// Returns the number of copies that should run.
+    pub(super) fn wanted_copies(&self) -> u16 {
+        match self.deployment.is_composition() {
+            true => 1,
+            false => self.application.blueprint.copies.get(),
+        }
+    }
+
+    /// Returns whether several copies run, or should run.
+    pub(super) fn has_several_copies(&self) -> bool {
+        let is_container = self.deployment.container.is_some();
+        is_container && (self.wanted_copies() > 1 || !self.deployment.further_copies.is_empty())
+    }
+
     /// Returns the port that its container listens on.
     pub(super) fn port(&self) -> Port {
         let recorded = self.deployment.container.as_ref().map(|recorded| recorded.port);

@@ -6,15 +6,22 @@ use async_trait::async_trait;
 use launchway_domain::{
     applications::{Port, RunCommand, Variables},
     deployments::{
-        Composer, CompositionPlan, Container, ContainerPlan, ContainerRecord, ContainerState, Deployer,
-        DeploymentRepository, DiscoveredResource, EngineInventory, ImageName, Output, Owner, StepError,
+        Composer, CompositionPlan, Container, ContainerId, ContainerPlan, ContainerRecord, ContainerState,
+        Deployer, DeploymentRepository, DiscoveredResource, EngineInventory, ImageName, Output, Owner,
+        StepError,
     },
     ids::{ApplicationId, DeploymentId},
     logs::Level,
+    routes::Endpoint,
 };
+
+use tokio::task::{JoinError, JoinSet};
 
 use super::super::log::DeploymentLog;
 use crate::Terms;
+
+/// The most copies that are started at once.
+const MOST_STARTS: usize = 4;
 
 /// A version that can be started: one container, or the services of a composition.
 ///
@@ -27,8 +34,9 @@ pub(super) trait Workload: Send + Sync {
         Ok(())
     }
 
-    /// Starts the workload beside whatever else runs, and returns the container that gets the traffic.
-    async fn start(&self, log: &Arc<DeploymentLog>) -> Result<Container, StepError>;
+    /// Starts the workload beside whatever else runs, and returns the containers that get the traffic: one for
+    /// each copy.
+    async fn start(&self, log: &Arc<DeploymentLog>) -> Result<Vec<Container>, StepError>;
 
     /// Runs `command` in a container of its own and waits until it exits.
     async fn run_once(&self, command: &RunCommand, output: Arc<dyn Output>) -> Result<(), StepError>;
@@ -41,15 +49,39 @@ pub(super) trait Workload: Send + Sync {
 
 struct ContainerWorkload {
     deployer: Arc<dyn Deployer>,
+    /// The plan of the first copy.
     plan: ContainerPlan,
+    /// The numbers of the copies after the first one.
+    further_copies: Vec<u16>,
     terms: Terms,
 }
 
 #[async_trait]
 impl Workload for ContainerWorkload {
-    async fn start(&self, log: &Arc<DeploymentLog>) -> Result<Container, StepError> {
-        log.write_line(Level::Info, format!("Starting the {}", self.terms.instance)).await;
-        self.deployer.start(&self.plan).await
+    async fn start(&self, log: &Arc<DeploymentLog>) -> Result<Vec<Container>, StepError> {
+        let (count, instance) = (1 + self.further_copies.len(), self.terms.instance);
+        let text = match count {
+            1 => format!("Starting the {instance}"),
+            _ => format!("Starting {count} copies of the {instance}"),
+        };
+        log.write_line(Level::Info, text).await;
+        let mut started = vec![self.deployer.start(&self.plan).await?];
+        for some in self.further_copies.chunks(MOST_STARTS) {
+            let mut tasks = JoinSet::new();
+            for copy in some {
+                let (deployer, plan) = (Arc::clone(&self.deployer), self.plan.clone());
+                let plan = ContainerPlan { copy: *copy, ..plan };
+                tasks.spawn(async move { (plan.copy, deployer.start(&plan).await) });
+            }
+            let mut together = Vec::with_capacity(some.len());
+            while let Some(ended) = tasks.join_next().await {
+                let (copy, container) = ended.map_err(panicked)?;
+                together.push((copy, container?));
+            }
+            together.sort_by_key(|(copy, _)| *copy);
+            started.extend(together.into_iter().map(|(_, container)| container));
+        }
+        Ok(started)
     }
 
     async fn run_once(&self, command: &RunCommand, output: Arc<dyn Output>) -> Result<(), StepError> {
@@ -72,12 +104,12 @@ impl Workload for CompositionWorkload {
         started
     }
 
-    async fn start(&self, log: &Arc<DeploymentLog>) -> Result<Container, StepError> {
+    async fn start(&self, log: &Arc<DeploymentLog>) -> Result<Vec<Container>, StepError> {
         log.write_line(Level::Info, "Starting the services").await;
         let output = log.output(Level::Runtime);
         let started = self.composer.start(&self.plan, output.clone()).await;
         output.finish().await;
-        started
+        Ok(vec![started?])
     }
 
     async fn run_once(&self, command: &RunCommand, output: Arc<dyn Output>) -> Result<(), StepError> {
@@ -98,6 +130,27 @@ pub(super) struct WorkloadSpec<'a> {
     pub(super) environment: &'a Variables,
     /// The deployment that is live meanwhile.
     pub(super) live: Option<DeploymentId>,
+    /// The numbers of the copies to start; the only one of a composition.
+    pub(super) copies: Copies,
+}
+
+/// The numbers of copies; at least one.
+pub(super) struct Copies {
+    pub(super) first: u16,
+    pub(super) further: Vec<u16>,
+}
+
+impl Copies {
+    /// Returns the numbers of all copies of a version.
+    pub(super) fn all(count: u16) -> Self {
+        Self { first: 1, further: (2..=count).collect() }
+    }
+
+    /// Returns these numbers; `None` if there are none.
+    pub(super) fn these(numbers: &[u16]) -> Option<Self> {
+        let (first, further) = numbers.split_first()?;
+        Some(Self { first: *first, further: further.to_vec() })
+    }
 }
 
 /// Plans workloads, and finds and removes those of an application.
@@ -112,7 +165,7 @@ pub(super) struct Workloads {
 impl Workloads {
     /// Returns the workload of `spec`: a composition if its image was built for one of several services.
     pub(super) async fn plan(&self, spec: WorkloadSpec<'_>) -> Result<Box<dyn Workload>, StepError> {
-        let WorkloadSpec { owner, image, port, environment, live } = spec;
+        let WorkloadSpec { owner, image, port, environment, live, copies } = spec;
         let (image, environment) = (image.clone(), environment.clone());
         // The addresses that routes refer to.
         let reserved = self.deployments.live_addresses().await;
@@ -121,9 +174,21 @@ impl Workloads {
             let plan = CompositionPlan { owner, port, environment, live, reserved };
             Box::new(CompositionWorkload { composer: Arc::clone(&self.composer), plan })
         } else {
-            let plan = ContainerPlan { owner, image, environment, port, reserved };
-            Box::new(ContainerWorkload { deployer: Arc::clone(&self.deployer), plan, terms: self.terms })
+            let plan = ContainerPlan { owner, image, environment, port, reserved, copy: copies.first };
+            let (deployer, terms) = (Arc::clone(&self.deployer), self.terms);
+            Box::new(ContainerWorkload { deployer, plan, further_copies: copies.further, terms })
         })
+    }
+
+    /// Enables the restart policy of every copy.
+    pub(super) async fn enable_restart_policies(
+        &self,
+        copies: impl Iterator<Item = &ContainerId>,
+    ) -> Result<(), StepError> {
+        for copy in copies {
+            self.deployer.enable_restart_policy(copy).await?;
+        }
+        Ok(())
     }
 
     /// Returns the containers of an application.
@@ -152,6 +217,24 @@ impl Workloads {
         }
         Ok(())
     }
+}
+
+/// Converts the error of a task that started or checked a copy.
+pub(super) fn panicked(error: JoinError) -> StepError {
+    StepError::failed("a copy could not be started", error)
+}
+
+/// Returns the endpoints of containers whose plan has the port `port`.
+pub(super) fn endpoints(containers: &[Container], port: Port) -> Vec<Endpoint> {
+    let endpoint =
+        |container: &Container| Endpoint { id: container.id.clone(), address: container.endpoint(port) };
+    containers.iter().map(endpoint).collect()
+}
+
+/// Returns the addresses of endpoints for a message.
+pub(super) fn addresses(endpoints: &[Endpoint]) -> String {
+    let addresses = endpoints.iter().map(|endpoint| format!("http://{}", endpoint.address));
+    addresses.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the record of a container that was just started.

@@ -7,15 +7,16 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::DeploymentKind,
     ids::ApplicationId,
+    jobs::{JobKind, Write as JobWrite},
     store::{self, StoreError},
 };
 use launchway_testkit::builders::{a_blueprint, an_actor, an_application, an_entry, parsed};
 
 use super::{
-    blueprint, detail, expect_application, expect_detail, request_writes, scope, sealed_for, secrets, shown,
-    variables, web,
+    blueprint, detail, expect_application, expect_detail, job, request_writes, scope, sealed_for, secrets,
+    shown, variables, web,
 };
-use crate::{actors::a_member, audit_log::audited, ports::MockedPorts};
+use crate::{actors::a_member, audit_log::audited, ports::MockedPorts, world::copies};
 
 pub(super) fn id() -> ApplicationId {
     web().build().id
@@ -102,6 +103,7 @@ async fn everything_can_be_given() {
         labels: labels.clone(),
         health_check_path: Some(parsed("/up")),
         auto_deploy: false,
+        copies: copies(5),
     };
     // A running version keeps printing the replaced values.
     let kept = secrets(id(), r#"{"B":"1"}"#, r#"[{"E":"2"},["build-token","open-sesame"]]"#);
@@ -121,6 +123,7 @@ async fn everything_can_be_given() {
         ("labels", "blue, of the sea"),
         ("health_check_path", "/up"),
         ("auto_deploy", "false"),
+        ("replicas", "5"),
         ("build_variables", "[changed]"),
         ("environment_variables", "[changed]"),
     ];
@@ -147,6 +150,7 @@ async fn everything_can_be_given() {
         labels: Some(labels),
         health_check_path: next.health_check_path,
         auto_deploy: Some(false),
+        copies: Some(next.copies),
         build_variables: Some(variables(&[("B", "1")])),
         environment_variables: Some(variables(&[("E", "2")])),
     };
@@ -319,4 +323,32 @@ async fn what_others_change_meanwhile_is_kept() {
     let given = ApplicationChange { auto_deploy: Some(false), ..Default::default() };
 
     change(ports, given, false).await;
+}
+
+/// Changes only the number of copies of [`web`], with a live version unless `live` is none.
+async fn scale(live: Option<launchway_domain::ids::DeploymentId>, expects_job: bool) {
+    let mut application = web().build();
+    application.live = live;
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, id(), Some(application.clone()));
+    let at = ports.now();
+    let three = copies(3);
+    let mut writes = vec![update(blueprint(|blueprint| blueprint.copies = three), old_secrets(), at)];
+    if expects_job {
+        let job = job(1, JobKind::Reconcile, id(), String::new(), at);
+        writes.push(JobWrite::Enqueue(job).into());
+    }
+    writes.push(entry(1 + u64::from(expects_job), "web", &[("replicas", "3")], at));
+    ports.expect_commit(writes);
+    expect_detail(&mut ports, id(), Some(detail(web())));
+    let given = ApplicationChange { copies: Some(three), ..Default::default() };
+    let services = ports.services();
+    let outcome = services.applications.update(&a_member(), id(), given, None, None).await;
+    assert_eq!(outcome.map_err(|refusal| refusal.to_string()), Ok((detail(web()), shown())));
+}
+
+#[tokio::test]
+async fn another_number_of_copies_is_a_job_and_no_deployment() {
+    scale(Some(uuid::Uuid::from_u128(7).into()), true).await;
+    scale(None, false).await;
 }

@@ -102,7 +102,7 @@ async fn the_new_container_is_recorded_by_who_has_the_job() {
         [
             vec![
                 JobWrite::Prove(lease).into(),
-                Write::ReplaceContainer { id: live().id, container, at }.into()
+                Write::ReplaceContainer { id: live().id, container, further_copies: vec![], at }.into()
             ],
             vec![
                 JobWrite::Settle { lease, outcome: Outcome::Succeeded, at }.into(),

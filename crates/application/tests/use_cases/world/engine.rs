@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, sync::Arc, time::Du
 
 use async_trait::async_trait;
 use launchway_domain::{
-    applications::{BasePath, ImageRef, RunCommand},
+    applications::{BasePath, CopyCount, ImageRef, RunCommand},
     clock::Timestamp,
     deployments::{
         BuildPlan, BuildPlanner, Checkout, CommitHash, Condition, Container, ContainerId, ContainerPlan,
@@ -64,6 +64,25 @@ pub(crate) fn a_started_container() -> Container {
     }
 }
 
+/// Returns the container that the engine starts for a copy; the first one is [`a_started_container`].
+pub(crate) fn a_started_copy(copy: u16) -> Container {
+    let name = format!("new {copy}");
+    match copy {
+        1 => a_started_container(),
+        _ => Container {
+            id: a_container(&name).id,
+            name,
+            address: IpAddr::from([10, 0, 1, copy.to_be_bytes()[1]]),
+            port: None,
+        },
+    }
+}
+
+/// Returns a number of copies.
+pub(crate) fn copies(count: i64) -> CopyCount {
+    CopyCount::try_from(count).unwrap_or_else(|refused| panic!("{refused}"))
+}
+
 /// The size of every image.
 pub(crate) fn an_image_size() -> ImageSize {
     ImageSize { id: parsed(&format!("sha256:{}", "a".repeat(64))), bytes: 5 << 20 }
@@ -110,7 +129,7 @@ impl World {
     fn container_name(&self, container: &ContainerId) -> String {
         let (recorded, found) = {
             let state = self.state();
-            let runs = |known: &&Deployment| known.container.as_ref().is_some_and(|its| its.id == *container);
+            let runs = |known: &&Deployment| known.copies().any(|its| its.id == *container);
             let is_it = |found: &&DiscoveredResource| matches!(&found.what, DiscoveredObject::Container { id, .. } if id == container);
             let recorded = state.deployments.iter().find(runs).map(|known| known.id);
             (recorded, state.found.iter().find(is_it).map(|found| found.owner))
@@ -213,9 +232,10 @@ impl ImageBuilder for World {
 impl Deployer for World {
     async fn start(&self, plan: &ContainerPlan) -> Result<Container, StepError> {
         let names: Vec<&str> = plan.environment.iter().map(|(name, _)| name).collect();
-        self.call("start", format!("on {} with {}", plan.port.get(), names.join(" "))).await?;
+        let copy = if plan.copy > 1 { format!(" as copy {}", plan.copy) } else { String::new() };
+        self.call("start", format!("on {} with {}{copy}", plan.port.get(), names.join(" "))).await?;
         self.state().started.push(plan.clone());
-        Ok(a_started_container())
+        Ok(a_started_copy(plan.copy))
     }
 
     async fn run_once(
@@ -389,7 +409,10 @@ impl TrafficRouter for World {
 
 fn in_words(target: &Target) -> String {
     match target {
-        Target::Container { address, .. } => address.to_string(),
+        Target::Endpoints(endpoints) => {
+            let addresses = endpoints.iter().map(|endpoint| endpoint.address.to_string());
+            addresses.collect::<Vec<_>>().join(" ")
+        }
         Target::Site(folder) => folder.display().to_string(),
         Target::Stopped => "nowhere: stopped".to_owned(),
         Target::Absent => "nowhere: absent".to_owned(),

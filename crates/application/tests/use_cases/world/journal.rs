@@ -31,9 +31,10 @@ fn word(write: &Write) -> String {
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
             if *is_stopped { "stopped" } else { "not stopped" }.to_owned()
         }
-        Write::Application(applications::Write::SetHealth { health, .. }) => match health.reason() {
-            None => "healthy".to_owned(),
-            Some(reason) => format!("broken ({reason})"),
+        Write::Application(applications::Write::SetHealth { health, .. }) => match health {
+            applications::Health::Healthy => "healthy".to_owned(),
+            applications::Health::Degraded(reason) => format!("degraded ({reason})"),
+            applications::Health::Broken(reason) => format!("broken ({reason})"),
         },
         Write::Log(launchway_domain::logs::Write::Append(lines)) => {
             let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
@@ -52,12 +53,13 @@ fn word(write: &Write) -> String {
 fn deployment_word(write: &deployments::Write) -> String {
     match write {
         deployments::Write::Advance { progress, .. } => {
-            let deployments::Progress { state, commit, image, container } = progress;
+            let deployments::Progress { state, commit, image, container, further_copies } = progress;
             let parts = [
                 state.map(|state| state.as_str().to_owned()),
                 commit.as_ref().map(|commit| format!("commit {}", commit.short())),
                 image.as_ref().map(|_| "image".to_owned()),
                 container.as_ref().map(|container| format!("container {}", container.state.as_str())),
+                (!further_copies.is_empty()).then(|| format!("and {} copies", further_copies.len())),
             ];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
@@ -65,8 +67,10 @@ fn deployment_word(write: &deployments::Write) -> String {
         deployments::Write::RecordContainer { container, .. } => {
             format!("record {} {}", container.name, container.state.as_str())
         }
-        deployments::Write::ReplaceContainer { container, .. } => {
-            format!("replace by {} {}", container.name, container.state.as_str())
+        deployments::Write::ReplaceContainer { container, further_copies, .. } => {
+            let copies = std::iter::once(container).chain(further_copies);
+            let copies = copies.map(|copy| format!("{} {}", copy.name, copy.state.as_str()));
+            format!("replace by {}", copies.collect::<Vec<_>>().join(", "))
         }
         deployments::Write::FollowJobs { application: Some(_), .. } => "follow".to_owned(),
         deployments::Write::FollowJobs { application: None, .. } => "follow all".to_owned(),

@@ -48,13 +48,21 @@ fn take_effect(state: &mut State, write: &Write) {
         Write::Deployment(deployments::Write::GoLive { id, .. }) => {
             state.application.iter_mut().for_each(|application| application.live = Some(*id));
         }
-        Write::Deployment(
-            deployments::Write::RecordContainer { id, container, .. }
-            | deployments::Write::ReplaceContainer { id, container, .. },
-        ) => {
+        Write::Deployment(deployments::Write::RecordContainer { id, container, .. }) => {
+            let live = state.live.iter_mut().map(|version| &mut version.deployment);
+            for deployment in state.deployments.iter_mut().chain(live).filter(|known| known.id == *id) {
+                let mut copies = deployment.further_copies.iter_mut();
+                match copies.find(|copy| copy.id == container.id) {
+                    Some(copy) => copy.clone_from(container),
+                    None => deployment.container = Some(container.clone()),
+                }
+            }
+        }
+        Write::Deployment(deployments::Write::ReplaceContainer { id, container, further_copies, .. }) => {
             let live = state.live.iter_mut().map(|version| &mut version.deployment);
             for deployment in state.deployments.iter_mut().chain(live).filter(|known| known.id == *id) {
                 deployment.container = Some(container.clone());
+                deployment.further_copies.clone_from(further_copies);
             }
         }
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
@@ -147,7 +155,7 @@ impl DeploymentRepository for World {
     async fn live_addresses(&self) -> Result<Vec<IpAddr>, StoreError> {
         let state = self.state();
         let of_versions =
-            state.live.iter().filter_map(|version| version.deployment.container.as_ref()?.address);
+            state.live.iter().flat_map(|version| version.deployment.copies()).filter_map(|copy| copy.address);
         let of_extensions = state.extension_routes.iter().map(|route| route.address);
         Ok(of_versions.chain(of_extensions).collect())
     }

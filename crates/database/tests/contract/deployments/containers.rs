@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use launchway_database::Database;
 use launchway_domain::{
-    deployments::{ContainerRecord, ContainerState, Deployment, DeploymentRepository as _, Write},
+    deployments::{ContainerRecord, ContainerState, Deployment, DeploymentRepository as _, Progress, Write},
     store::{StoreError, UnitOfWork as _},
 };
 use launchway_testkit::builders::{a_container, a_deployment};
@@ -19,6 +19,8 @@ use crate::{
 contract!(
     only_the_container_of_a_deployment_is_recorded,
     a_live_version_gets_another_container,
+    every_copy_of_a_version_is_recorded,
+    a_deployment_that_advances_has_its_copies,
     only_a_live_version_gets_another_container,
     a_container_that_is_down_keeps_its_address,
     the_addresses_that_routes_name_are_of_the_whole_installation,
@@ -49,7 +51,8 @@ async fn replace(
     container: ContainerRecord,
     seconds: i64,
 ) -> Result<(), StoreError> {
-    let write = Write::ReplaceContainer { id: deployment.id, container, at: at(seconds) };
+    let further_copies = vec![];
+    let write = Write::ReplaceContainer { id: deployment.id, container, further_copies, at: at(seconds) };
     db.commit(vec![write.into()]).await
 }
 
@@ -72,6 +75,55 @@ async fn a_live_version_gets_another_container(db: Database) {
     db.commit(vec![late.into()]).await.unwrap();
     assert_eq!(now(&db, &live).await, expected, "nothing is recorded of the one that it had before");
     replace(&db, &live, copy, 9).await.unwrap();
+}
+
+/// A copy at the address 10.0.0.`last`.
+fn a_copy(last: u8) -> ContainerRecord {
+    ContainerRecord { address: Some([10, 0, 0, last].into()), ..a_container(&format!("copy {last}")) }
+}
+
+async fn every_copy_of_a_version_is_recorded(db: Database) {
+    let live = a_live_one(&db).await;
+    let write = |container, further_copies, seconds| {
+        vec![Write::ReplaceContainer { id: live.id, container, further_copies, at: at(seconds) }.into()]
+    };
+    db.commit(write(a_copy(1), vec![a_copy(2), a_copy(3)], 7)).await.unwrap();
+    let expected = Deployment {
+        container: Some(a_copy(1)),
+        further_copies: vec![a_copy(2), a_copy(3)],
+        updated_at: at(7),
+        ..live.clone()
+    };
+    assert_eq!(now(&db, &live).await, expected);
+    assert_eq!(db.live().await.unwrap()[0].deployment, expected);
+    let addresses: HashSet<_> = db.live_addresses().await.unwrap().into_iter().collect();
+    assert_eq!(addresses, HashSet::from([1, 2, 3].map(|last| std::net::IpAddr::from([10, 0, 0, last]))));
+
+    let removed = ContainerRecord { state: ContainerState::Removed, address: None, ..a_copy(3) };
+    for (container, seconds) in [(removed.clone(), 8), (a_copy(9), 9)] {
+        let write = Write::RecordContainer { id: live.id, container, at: at(seconds) };
+        db.commit(vec![write.into()]).await.unwrap();
+    }
+    let expected = Deployment { further_copies: vec![a_copy(2), removed], updated_at: at(8), ..expected };
+    assert_eq!(now(&db, &live).await, expected, "nothing is recorded of one that it does not have");
+    assert_eq!(db.live_addresses().await.unwrap().len(), 2);
+
+    db.commit(write(a_copy(1), vec![], 10)).await.unwrap();
+    assert_eq!(now(&db, &live).await.further_copies, []);
+}
+
+async fn a_deployment_that_advances_has_its_copies(db: Database) {
+    let application = web(&db).await;
+    let deployment = deploy(&db, &application, 1).await;
+    let advance = async |container, further_copies: Vec<ContainerRecord>, seconds| {
+        let progress = Progress { container, further_copies, ..Progress::default() };
+        let write = Write::Advance { id: deployment.id, progress, at: at(seconds) };
+        db.commit(vec![write.into()]).await.unwrap();
+        now(&db, &deployment).await.copies().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(advance(Some(a_copy(1)), vec![a_copy(2)], 2).await, [a_copy(1), a_copy(2)]);
+    assert_eq!(advance(None, vec![], 3).await, [a_copy(1), a_copy(2)], "other progress changes nothing");
+    assert_eq!(advance(Some(a_copy(4)), vec![], 4).await, [a_copy(4)], "another attempt has others");
 }
 
 async fn only_a_live_version_gets_another_container(db: Database) {

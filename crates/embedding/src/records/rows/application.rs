@@ -2,8 +2,8 @@
 
 use launchway_domain::{
     applications::{
-        Application, ApplicationSecrets, ApplicationStatus, Blueprint, BuildPack, GitUrl, Hostname, ImageRef,
-        Label, Port, Repository,
+        Application, ApplicationSecrets, ApplicationStatus, Blueprint, BuildPack, CopyCount, GitUrl,
+        Hostname, ImageRef, Label, Port, Repository,
     },
     secret::Sealed,
 };
@@ -31,6 +31,9 @@ pub(super) struct ApplicationValue {
     labels: Vec<String>,
     health_check_path: Option<String>,
     auto_deploy: bool,
+    /// Absent in records of earlier versions.
+    #[serde(default = "one")]
+    copies: u16,
     automatic_host: String,
     further_domains: Vec<String>,
     build_variables: String,
@@ -44,6 +47,10 @@ pub(super) struct ApplicationValue {
     is_stopped: bool,
     created_at: i64,
     updated_at: i64,
+}
+
+fn one() -> u16 {
+    1
 }
 
 impl From<&Application> for ApplicationValue {
@@ -68,6 +75,7 @@ impl From<&Application> for ApplicationValue {
             labels: blueprint.labels.as_slice().iter().map(Label::to_string).collect(),
             health_check_path: blueprint.health_check_path.as_ref().map(ToString::to_string),
             auto_deploy: blueprint.auto_deploy,
+            copies: blueprint.copies.get(),
             automatic_host: one.automatic_host.to_string(),
             further_domains: one.further_domains.iter().map(Hostname::to_string).collect(),
             build_variables: one.secrets.build_variables.0.clone(),
@@ -108,6 +116,7 @@ impl Value<Application> for ApplicationValue {
             labels: self.labels.try_into()?,
             health_check_path: optional(self.health_check_path)?,
             auto_deploy: self.auto_deploy,
+            copies: CopyCount::try_from(i64::from(self.copies))?,
         };
         Ok(Application {
             id: id(&self.id)?,

@@ -27,6 +27,9 @@ pub(super) struct DeploymentValue {
     commit: Option<String>,
     image: Option<String>,
     container: Option<ContainerValue>,
+    /// Absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    further_copies: Vec<ContainerValue>,
     breakdown: Option<String>,
     created_at: i64,
     updated_at: i64,
@@ -47,13 +50,6 @@ impl From<&Deployment> for DeploymentValue {
             DeploymentKind::Fresh => None,
             DeploymentKind::Rollback { to } => Some(to.to_string()),
         };
-        let container = one.container.as_ref().map(|container| ContainerValue {
-            id: container.id.to_string(),
-            name: container.name.clone(),
-            state: container.state.as_str().to_owned(),
-            address: container.address,
-            port: container.port.get(),
-        });
         Self {
             id: one.id.to_string(),
             application_id: one.application_id.to_string(),
@@ -67,7 +63,8 @@ impl From<&Deployment> for DeploymentValue {
             state_updated_at: micros(one.status.updated_at),
             commit: one.commit.as_ref().map(ToString::to_string),
             image: one.image.as_ref().map(ToString::to_string),
-            container,
+            container: one.container.as_ref().map(ContainerValue::from),
+            further_copies: one.further_copies.iter().map(ContainerValue::from).collect(),
             breakdown: one.breakdown.clone(),
             created_at: micros(one.created_at),
             updated_at: micros(one.updated_at),
@@ -94,10 +91,27 @@ impl Value<Deployment> for DeploymentValue {
             commit: optional(self.commit)?,
             image: optional(self.image)?,
             container: self.container.map(ContainerValue::into_record).transpose()?,
+            further_copies: self
+                .further_copies
+                .into_iter()
+                .map(ContainerValue::into_record)
+                .collect::<Result<_, _>>()?,
             breakdown: self.breakdown,
             created_at: timestamp(self.created_at)?,
             updated_at: timestamp(self.updated_at)?,
         })
+    }
+}
+
+impl From<&ContainerRecord> for ContainerValue {
+    fn from(container: &ContainerRecord) -> Self {
+        Self {
+            id: container.id.to_string(),
+            name: container.name.clone(),
+            state: container.state.as_str().to_owned(),
+            address: container.address,
+            port: container.port.get(),
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use launchway_domain::{
-    deployments::{ContainerState, Deployment, DeploymentRepository, DiscoveredObject, StepError},
+    deployments::{
+        ContainerId, ContainerState, Deployment, DeploymentRepository, DiscoveredObject, StepError,
+    },
     organizations::Scope,
     page::PageRequest,
 };
@@ -31,12 +33,12 @@ impl Predecessors {
     /// Returns every other version of the application that has a container, or is recorded with one.
     /// Removes the container of an interrupted command.
     pub(super) async fn others(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, StepError> {
-        let live = attempt.deployment.container.as_ref().map(|container| &container.id);
+        let is_live = |id: &ContainerId| attempt.deployment.copies().any(|container| container.id == *id);
         let mut others = self.recorded_others(attempt).await?;
         for found in self.workloads.containers_of(attempt.owner.application).await? {
             let DiscoveredObject::Container { id, service, .. } = &found.what else { continue };
             if found.owner.deployment == attempt.deployment.id {
-                if Some(id) != live && service.is_none() {
+                if !is_live(id) && service.is_none() {
                     self.workloads.inventory.remove(&found).await?;
                 }
             } else if !others.iter().any(|other| other.deployment() == found.owner.deployment) {
