@@ -2,7 +2,7 @@
 
 use launchway_testkit::{
     client::Client,
-    external::{Reply, TestReceiver},
+    external::{Authority, Reply, TestReceiver},
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
 };
 use serde_json::{Value, json};
@@ -67,11 +67,19 @@ fn answers_about_applications_have_the_form_that_is_documented() {
     let of_query = format!("{DEPLOY}?id={id}");
     let one = format!("{DEPLOY}/deployments/{deployment_id}");
     let cancelled = json!({ "id": deployment });
+    let identity = Authority::new().vouch_for(&["shop.example.com"]);
+    let certificate = json!({
+        "id": id, "domain": "shop.example.com",
+        "certificate": identity.certificate, "private_key": identity.key,
+    });
+    let of_domain = json!({ "id": id, "domain": "shop.example.com" });
+    let certificates = format!("{DEPLOY}/certificates");
     expect_documented(
         &server,
         &admin,
         &[
             ("POST", DEPLOY, DEPLOY, Some(&spec)),
+            ("PUT", &certificates, &certificates, Some(&certificate)),
             ("GET", &of_query, DEPLOY, None),
             ("GET", "/api/v1/deploy/applications", "/api/v1/deploy/applications", None),
             ("GET", &format!("{DEPLOY}/deployments?id={id}"), &format!("{DEPLOY}/deployments"), None),
@@ -85,6 +93,7 @@ fn answers_about_applications_have_the_form_that_is_documented() {
                 Some(&cancelled),
             ),
             ("POST", &format!("{DEPLOY}/redeploy"), &format!("{DEPLOY}/redeploy"), Some(&by_id)),
+            ("DELETE", &certificates, &certificates, Some(&of_domain)),
             ("PUT", &of_query, DEPLOY, Some(&json!({"port": 9090}))),
             ("DELETE", &of_query, DEPLOY, None),
             ("GET", "/api/v1/organizations/deploy-key", "/api/v1/organizations/deploy-key", None),

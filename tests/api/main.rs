@@ -23,6 +23,7 @@ mod availability;
 mod backups;
 mod bodies;
 mod body_limits;
+mod certificates;
 mod changes;
 mod configuration;
 mod database_move;

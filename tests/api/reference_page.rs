@@ -1,107 +1,12 @@
 //! The API reference in a real browser.
 
-use std::{
-    net::TcpListener,
-    process::{Child, Command, Stdio},
-};
-
-use launchway_testkit::{client::Client, server::TestServer};
+use launchway_testkit::{browser::Browser, server::TestServer};
 use serde_json::{Value, json};
 
 use crate::wait::until;
 
 /// The size that the page may have when it is compressed.
 const LARGEST: usize = 100 * 1024;
-
-/// A Chromium, driven by its driver.
-struct Browser {
-    driver: Child,
-    client: Client,
-    session: String,
-}
-
-impl Browser {
-    fn start(profile: &std::path::Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let driver = Command::new("chromedriver")
-            .arg(format!("--port={port}"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("`chromedriver` of chromium-driver cannot be started: {error}"));
-        let client = Client::new(&format!("http://127.0.0.1:{port}"));
-        until("the driver of the browser", || client.try_send("GET", "/status", None).ok());
-        let arguments = json!([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--force-prefers-reduced-motion",
-            "--window-size=1280,800",
-            format!("--user-data-dir={}", profile.display()),
-        ]);
-        let wanted = json!({"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"},
-        }}});
-        let answer = client.post("/session", &wanted).json();
-        let session = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-        Self { driver, client, session }
-    }
-
-    fn post(&self, command: &str, body: &Value) -> Value {
-        let answer = self.client.post(&format!("/session/{}/{command}", self.session), body);
-        assert_eq!(answer.status, 200, "{command}: {}", answer.text);
-        answer.json()["value"].clone()
-    }
-
-    fn open(&self, url: &str) {
-        self.post("url", &json!({"url": url}));
-    }
-
-    /// Returns the value of an expression in the page.
-    fn value(&self, expression: &str) -> Value {
-        self.post("execute/sync", &json!({"script": format!("return {expression};"), "args": []}))
-    }
-
-    /// Runs statements in the page.
-    fn run(&self, script: &str) {
-        self.post("execute/sync", &json!({"script": script, "args": []}));
-    }
-
-    fn resize(&self, width: u32, height: u32) {
-        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": true});
-        let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics});
-        self.post("goog/cdp/execute", &command);
-    }
-
-    fn prefer(&self, scheme: &str) {
-        let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
-        self.post("goog/cdp/execute", &json!({"cmd": "Emulation.setEmulatedMedia", "params": features}));
-    }
-
-    /// Returns the errors in the console of the browser.
-    fn console_errors(&self) -> Vec<Value> {
-        let log = self.post("se/log", &json!({"type": "browser"}));
-        log.as_array().unwrap().iter().filter(|entry| entry["level"] == "SEVERE").cloned().collect()
-    }
-
-    /// Writes a picture of the page, if somebody wants to look at it.
-    fn picture(&self, name: &str) {
-        let Some(folder) = std::env::var_os("LAUNCHWAY_TEST_SCREENSHOTS") else { return };
-        let answer = self.client.get(&format!("/session/{}/screenshot", self.session)).json();
-        let picture = data_encoding::BASE64.decode(answer["value"].as_str().unwrap().as_bytes()).unwrap();
-        std::fs::write(std::path::Path::new(&folder).join(name), picture).unwrap();
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _gone = self.client.try_send("DELETE", &format!("/session/{}", self.session), None);
-        let _gone = self.driver.kill();
-        let _gone = self.driver.wait();
-    }
-}
 
 #[test]
 fn the_page_is_small_and_allows_nothing_from_elsewhere() {
@@ -121,8 +26,7 @@ fn the_page_can_be_searched_and_sends_requests() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let token = admin.post("/api/v1/auth/tokens", &json!({"name": "page"})).success()["token"].clone();
-    let profile = tempfile::tempdir().unwrap();
-    let browser = Browser::start(profile.path());
+    let browser = Browser::start();
     browser.open(&format!("{}/docs", server.url()));
     browser.picture("light.png");
 
@@ -181,7 +85,7 @@ fn the_page_can_be_searched_and_sends_requests() {
         );
     }
     browser.picture("dark.png");
-    browser.resize(390, 844);
+    browser.resize(390, 844, true);
     browser.run("document.querySelectorAll('details').forEach(each => each.open = true);");
     assert_eq!(browser.value("document.documentElement.scrollWidth"), 390);
     browser.picture("narrow.png");

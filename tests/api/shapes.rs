@@ -62,6 +62,7 @@ pub(crate) const APPLICATION: &[&str] = &[
     "environment_variables",
     "domain",
     "domains",
+    "certificates",
     "status_detail",
     "port",
     "pre_run_command",

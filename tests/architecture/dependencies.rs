@@ -112,6 +112,11 @@ const RULES: &[Rule] = &[
         never: &["diesel", "launchway-testkit", "launchway-tests"],
     },
     Rule {
+        folder: "dashboard",
+        allowed: Allowed::OfOurs(&["launchway-application", "launchway-domain"]),
+        never: &["diesel", "launchway-testkit", "launchway-tests"],
+    },
+    Rule {
         folder: "client",
         allowed: Allowed::OfOurs(&[]),
         never: &["actix-web", "diesel", "launchway-testkit", "launchway-tests"],

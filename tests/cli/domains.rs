@@ -1,6 +1,6 @@
 //! Domains of applications, and the keys for code hosts.
 
-use launchway_testkit::server::TestServer;
+use launchway_testkit::{external::Authority, server::TestServer};
 use serde_json::json;
 
 use crate::{env::an_application, person::Person};
@@ -26,6 +26,39 @@ fn a_name_is_led_to_an_application_and_away_again() {
     ada.runs(&["domains", "remove", "web", "shop.example.com", "--yes"]).succeeded();
     assert_eq!(ada.runs(&["domains", "list", "web"]).succeeded(), format!("{automatic}\n"));
     ada.runs(&["domains", "remove", "web", "shop.example.com", "--yes"]).failed(4);
+}
+
+#[test]
+fn a_certificate_is_uploaded_from_files_and_deleted() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    an_application(&admin, "web", "production");
+    let ada = Person::ada(&server);
+    ada.runs(&["domains", "add", "web", "shop.example.com"]).succeeded();
+    let identity = Authority::new().vouch_for(&["shop.example.com"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (chain, key) = (file("chain.pem", &identity.certificate), file("key.pem", &identity.key));
+    let set = |chain: &str, key: &str| {
+        ada.runs(&["domains", "set-certificate", "web", "shop.example.com", "--chain", chain, "--key", key])
+    };
+    let output = set(&chain, &key);
+    output.succeeded();
+    assert!(output.stderr.contains("Uploaded the certificate of shop.example.com"), "{output}");
+    let swapped = set(&key, &chain);
+    assert!(swapped.failed(2).contains("the chain has no certificate"), "{swapped}");
+    set(&chain, "/nowhere/key.pem").failed(1);
+    let shown =
+        || admin.get("/api/v1/deploy/applications").success()["applications"][0]["certificates"].clone();
+    assert_eq!(shown()[0]["state"], "valid");
+    let remove = ["domains", "remove-certificate", "web", "shop.example.com", "--yes"];
+    ada.runs(&remove).succeeded();
+    assert_eq!(shown(), json!([]));
+    ada.runs(&remove).failed(4);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The endpoints of `/api/v1/deploy/application`.
 
+mod certificates;
 pub(crate) mod domains;
 mod requests;
 
@@ -11,7 +12,10 @@ use launchway_domain::{
     ids::ApplicationId,
 };
 
-use self::requests::{CreateApplication, UpdateApplication, WhichApplication};
+use self::{
+    certificates::with_certificates,
+    requests::{CreateApplication, UpdateApplication, WhichApplication},
+};
 use crate::{
     Api,
     body::Body,
@@ -73,6 +77,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
     ];
+    endpoints.extend(certificates::endpoints());
     endpoints.extend(domains::endpoints());
     endpoints
 }
@@ -117,9 +122,11 @@ async fn create_application(
     once.answer(
         &api,
         "Deployment created successfully",
-        async |key| applications.create(&caller, request.into(), key).await,
-        async |id| applications.detail(&caller, id.into()).await,
-        ApplicationView::from,
+        async |key| {
+            with_certificates(&api, &caller, applications.create(&caller, request.into(), key).await?).await
+        },
+        async |id| with_certificates(&api, &caller, applications.detail(&caller, id.into()).await?).await,
+        std::convert::identity,
     )
     .await
 }
@@ -131,7 +138,7 @@ async fn application(
 ) -> Reply<ApplicationView> {
     let ApplicationQuery { id } = query.read()?;
     let detail = api.services.applications.detail(&caller, id).await?;
-    Ok(success("Application retrieved successfully", detail.into()))
+    Ok(success("Application retrieved successfully", with_certificates(&api, &caller, detail).await?))
 }
 
 async fn update_application(
@@ -145,7 +152,7 @@ async fn update_application(
     let change = body.read().await?.into();
     let applications = &api.services.applications;
     let detail = applications.update(&caller, id, change, redeploy, unchanged_since).await?;
-    Ok(success("Application updated successfully", detail.into()))
+    Ok(success("Application updated successfully", with_certificates(&api, &caller, detail).await?))
 }
 
 async fn delete_application(
@@ -166,7 +173,9 @@ async fn list_applications(
     let ListApplications { page, search, environment, status } = query.read()?;
     let filter = ApplicationFilter { search: search.map(Into::into), environment, state: status };
     let found = api.services.applications.list(&caller, &filter, page.0).await?;
-    Ok(success("Applications retrieved successfully", found.into()))
+    let ids: Vec<ApplicationId> = found.items.iter().map(|(summary, _)| summary.application.id).collect();
+    let certificates = api.services.certificates.of_applications(&caller, &ids).await?;
+    Ok(success("Applications retrieved successfully", ApplicationsView::new(found, &certificates)))
 }
 
 async fn restart_application(
@@ -176,7 +185,7 @@ async fn restart_application(
 ) -> Reply<ApplicationView> {
     let WhichApplication { id } = body.read().await?;
     let detail = api.services.applications.restart(&caller, id).await?;
-    Ok(success("Application restart requested successfully", detail.into()))
+    Ok(success("Application restart requested successfully", with_certificates(&api, &caller, detail).await?))
 }
 
 async fn stop_application(
@@ -186,5 +195,5 @@ async fn stop_application(
 ) -> Reply<ApplicationView> {
     let WhichApplication { id } = body.read().await?;
     let detail = api.services.applications.stop(&caller, id).await?;
-    Ok(success("Application stopped successfully", detail.into()))
+    Ok(success("Application stopped successfully", with_certificates(&api, &caller, detail).await?))
 }

@@ -41,7 +41,8 @@ impl Part for FromClient {
 }
 
 /// Returns the origin of `request`, and its id.
-pub(crate) fn origin(request: &HttpRequest) -> Origin {
+#[must_use]
+pub fn origin(request: &HttpRequest) -> Origin {
     let trusted = request.app_data::<Data<Api>>().map(|api| api.options.trusted_proxies.as_slice());
     let address = address_behind(peer(request), request.headers(), trusted.unwrap_or_default());
     let user_agent = text(request.headers(), &USER_AGENT).unwrap_or_default();
@@ -51,7 +52,8 @@ pub(crate) fn origin(request: &HttpRequest) -> Origin {
 }
 
 /// Returns whether the request comes from this machine, and not through a proxy on it.
-pub(crate) fn is_local(request: &HttpRequest) -> bool {
+#[must_use]
+pub fn is_local(request: &HttpRequest) -> bool {
     let headers = request.headers();
     // A proxy with default settings may add no header; then its HTTP/1.0 reveals it.
     let forwarded = request.version() < Version::HTTP_11

@@ -41,9 +41,10 @@ mod views;
 mod webhooks;
 
 pub use self::{
+    client::{is_local, origin},
     endpoint::{Access, Operation},
     metrics::Metrics,
-    middleware::middleware,
+    middleware::{is_from_own_page, middleware},
     openapi::document,
     router::{configure, operations},
     state::{Api, ApiOptions},

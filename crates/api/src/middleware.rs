@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, time::Instant};
 
 use actix_web::{
-    Error, HttpMessage as _, ResponseError,
+    Error, HttpMessage as _, HttpRequest, ResponseError,
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{
@@ -134,6 +134,15 @@ fn comes_from_elsewhere(request: &ServiceRequest, api: &Api) -> bool {
         && request.headers().get(ORIGIN).is_some_and(|origin| {
             !is_own_origin(origin, request.headers(), api.options.public_origin.as_deref())
         })
+}
+
+/// Returns whether the browser reports that the request comes from a page of this server's own origin. False without an
+/// `Origin` header.
+#[must_use]
+pub fn is_from_own_page(request: &HttpRequest) -> bool {
+    let public = request.app_data::<Data<Api>>().and_then(|api| api.options.public_origin.as_deref());
+    let origin = request.headers().get(ORIGIN);
+    origin.is_some_and(|origin| is_own_origin(origin, request.headers(), public))
 }
 
 fn is_own_origin(origin: &HeaderValue, headers: &HeaderMap, public: Option<&str>) -> bool {

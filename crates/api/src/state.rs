@@ -35,7 +35,7 @@ pub struct ApiOptions {
 /// The shared state of handlers: the use cases, and the state of the API itself.
 pub struct Api {
     /// Every use case.
-    pub services: Services,
+    pub services: Arc<Services>,
     /// The options of the API.
     pub options: ApiOptions,
     /// The metrics of the server.
@@ -51,9 +51,9 @@ pub struct Api {
 impl Api {
     /// Returns an API over `services`.
     #[must_use]
-    pub fn new(services: Services, options: ApiOptions, metrics: Metrics) -> Self {
+    pub fn new(services: impl Into<Arc<Services>>, options: ApiOptions, metrics: Metrics) -> Self {
         Self {
-            services,
+            services: services.into(),
             options,
             metrics,
             request_ids: RequestIds::default(),

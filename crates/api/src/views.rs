@@ -2,6 +2,7 @@
 
 pub(crate) mod applications;
 pub(crate) mod auth;
+pub(crate) mod certificates;
 pub(crate) mod cluster;
 pub(crate) mod deployments;
 pub(crate) mod executions;

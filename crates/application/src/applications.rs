@@ -190,6 +190,12 @@ impl Applications {
         Ok((detail, variables))
     }
 
+    /// Returns the URL of an application; `None` if no traffic is routed.
+    #[must_use]
+    pub fn url(&self, application: &Application) -> Option<String> {
+        self.routes.url(application)
+    }
+
     /// Returns the variables of an application, or none if the actor may not update it.
     fn shown(&self, actor: &Actor, application: &Application) -> Result<ShownVariables, Error> {
         if actor.require(UPDATE).is_err() {

@@ -179,6 +179,19 @@ impl Deployments {
         Ok(self.deployments.page(scope, application, page).await?)
     }
 
+    /// Returns the newest deployment of each of `applications`, in no order.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] without the permission `deploy:read`.
+    pub async fn newest(
+        &self,
+        actor: &Actor,
+        applications: &[ApplicationId],
+    ) -> Result<Vec<Deployment>, Error> {
+        let scope = actor.require(READ)?;
+        Ok(self.deployments.newest(scope, applications).await?)
+    }
+
     async fn request(
         &self,
         actor: &Actor,

@@ -14,6 +14,8 @@ pub mod applications;
 pub mod audit;
 #[cfg(feature = "accounts")]
 pub mod auth;
+#[cfg(feature = "certificates")]
+pub mod certificates;
 pub mod deployments;
 mod engine_status;
 mod engine_view;

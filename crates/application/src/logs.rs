@@ -1,5 +1,6 @@
 //! Reads the logs of applications.
 
+mod follower;
 mod streams;
 
 use std::sync::Arc;
@@ -13,7 +14,10 @@ use launchway_domain::{
     page::{Page, PageRequest},
 };
 
-pub use self::streams::{LogStreams, StreamPermit};
+pub use self::{
+    follower::{Followed, LogFollower},
+    streams::{LogStreams, StreamPermit},
+};
 use crate::{Error, applications::APPLICATION, runtime_logs::LogFreshness};
 
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);

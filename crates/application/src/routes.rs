@@ -51,6 +51,9 @@ pub struct Routes {
     /// Reads the routes of extensions; there are none if absent.
     #[cfg(feature = "extensions")]
     extensions: Option<Arc<dyn launchway_domain::extensions::ExtensionRepository>>,
+    /// Publishes certificates to the front proxy; there are none if absent.
+    #[cfg(feature = "certificates")]
+    certificates: Option<crate::certificates::CertificatePublisher>,
     /// The address that the router listens on; `None` when there is none.
     front: Option<SocketAddr>,
     /// The time at which the router last got all routes; `None` after a failure.
@@ -90,6 +93,8 @@ impl Routes {
             ports,
             #[cfg(feature = "extensions")]
             extensions: None,
+            #[cfg(feature = "certificates")]
+            certificates: None,
             front,
             told: Mutex::default(),
             replica: OwnReplica::default(),
@@ -103,6 +108,39 @@ impl Routes {
     #[must_use]
     pub fn beside(self, replica: OwnReplica) -> Self {
         Self { replica, ..self }
+    }
+
+    /// Publishes certificates together with routes.
+    #[cfg(feature = "certificates")]
+    #[must_use]
+    pub fn with_certificates(self, certificates: crate::certificates::CertificatePublisher) -> Self {
+        Self { certificates: Some(certificates), ..self }
+    }
+
+    /// Publishes certificates and challenges, and returns when every front proxy has them.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] when the records cannot be read or the router is unavailable.
+    #[cfg(feature = "certificates")]
+    pub(crate) async fn publish_certificates(&self) -> Result<(), StepError> {
+        if let Some(certificates) = &self.certificates {
+            certificates.publish().await?;
+        }
+        self.replica.wait_for_routes().await;
+        Ok(())
+    }
+
+    /// Publishes certificates to the own front proxy. A failure does not hold up routes, and is retried with them.
+    #[cfg(feature = "certificates")]
+    async fn follow_certificates(&self) -> Completeness {
+        let Some(certificates) = &self.certificates else { return Completeness::Complete };
+        match certificates.publish().await {
+            Ok(()) => Completeness::Complete,
+            Err(error) => {
+                tracing::warn!(%error, "certificates could not be published");
+                Completeness::Pending
+            }
+        }
     }
 
     /// Returns the signal that routes may have changed, which another replica may have done.
@@ -156,6 +194,10 @@ impl Routes {
             let routes;
             (routes, completeness) = self.recorded().await?;
             self.ports.router.replace_all(&routes).await?;
+            #[cfg(feature = "certificates")]
+            if self.follow_certificates().await == Completeness::Pending {
+                completeness = Completeness::Pending;
+            }
         }
         // A site that is missing here must not delay the others, whose routes are current.
         *told = (completeness == Completeness::Complete).then(|| Told { at: Instant::now(), epoch });

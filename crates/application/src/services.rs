@@ -6,6 +6,7 @@ use launchway_domain::{
     applications::ApplicationRepository,
     audit::AuditRepository,
     auth::{CredentialRepository, IdentityRepository, LoginThrottle, PasswordHasher, TokenHash},
+    certificates::{CertificateParser, CertificateRepository},
     deployments::DeploymentRepository,
     extensions::{ExecutionRepository, ExtensionRepository, PortCheck},
     idempotency::IdempotencyStore,
@@ -23,6 +24,7 @@ use crate::{
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     audit::AuditLog,
     auth::{ApiTokens, Authentication, LoginAttempts, Logins, Passwords, Registration, TwoFactorLogin},
+    certificates::{CertificatePorts, Certificates},
     deployments::Deployments,
     extensions::{Catalog, ExtensionPorts, Extensions},
     idempotency::Idempotency,
@@ -56,6 +58,10 @@ pub struct Ports {
     pub audit: Arc<dyn AuditRepository>,
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Reads certificates.
+    pub certificates: Arc<dyn CertificateRepository>,
+    /// Checks uploaded certificates.
+    pub certificate_parser: Arc<dyn CertificateParser>,
     /// Reads deployments.
     pub deployments: Arc<dyn DeploymentRepository>,
     /// Reads extensions.
@@ -126,6 +132,8 @@ pub struct Services {
     pub deploy_keys: DeployKeys,
     /// Creates, reads, updates and deletes applications, and starts and stops them.
     pub applications: Applications,
+    /// Reads, uploads and deletes certificates.
+    pub certificates: Certificates,
     /// Requests, reads and cancels deployments.
     pub deployments: Deployments,
     /// Reads, forks, runs and removes extensions.
@@ -168,6 +176,8 @@ impl Services {
             port_check,
             audit,
             applications,
+            certificates,
+            certificate_parser,
             deployments,
             extensions,
             executions,
@@ -244,6 +254,16 @@ impl Services {
             users: Users::new(users, context.clone()),
             organizations: Organizations::new(organizations, context.clone()),
             deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), context.clone()),
+            certificates: Certificates::new(
+                CertificatePorts {
+                    applications: applications.clone(),
+                    certificates,
+                    parser: certificate_parser,
+                    secrets: secrets.clone(),
+                    routes: routes.clone(),
+                },
+                context.clone(),
+            ),
             applications: Applications::new(
                 ApplicationPorts { applications: applications.clone(), routes },
                 secrets.clone(),

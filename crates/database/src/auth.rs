@@ -11,7 +11,7 @@ use diesel::{
     prelude::*,
 };
 use launchway_domain::{
-    auth::{ApiToken, Credential, CredentialRepository, Credentials, PasswordHash, TokenHash},
+    auth::{ApiToken, Credential, CredentialRepository, Credentials, PasswordHash, Session, TokenHash},
     clock::Timestamp,
     ids::UserId,
     organizations::Scope,
@@ -78,6 +78,20 @@ impl CredentialRepository for Database {
                 .select(ApiTokenRow::as_select())
                 .load(connection)?;
             rows.into_iter().map(ApiToken::try_from).collect()
+        })
+        .await
+    }
+
+    async fn sessions(&self, user_id: UserId, now: Timestamp) -> Result<Vec<Session>, StoreError> {
+        self.read(move |connection| {
+            let rows: Vec<SessionRow> = sessions::table
+                .filter(sessions::user_id.eq(DbId::from(user_id)))
+                .filter(sessions::ended_at.is_null())
+                .filter(sessions::expires_at.gt(DbTs(now)))
+                .order((sessions::created_at.desc(), sessions::id.desc()))
+                .select(SessionRow::as_select())
+                .load(connection)?;
+            rows.into_iter().map(Session::try_from).collect()
         })
         .await
     }

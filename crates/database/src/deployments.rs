@@ -83,6 +83,34 @@ impl DeploymentRepository for Database {
         .await
     }
 
+    async fn newest(
+        &self,
+        scope: Scope,
+        applications: &[ApplicationId],
+    ) -> Result<Vec<Deployment>, StoreError> {
+        let ids = applications.to_vec();
+        self.read(move |connection| {
+            let mut found = Vec::with_capacity(ids.len());
+            // One query by the index for each: the newest row of many groups has no portable fast query.
+            for id in &ids {
+                let row: Option<DeploymentRow> = deployments::table
+                    .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+                    .filter(deployments::application_id.eq(DbId::from(*id)))
+                    .filter(applications::organization_id.eq(DbId::from(scope.id())))
+                    .filter(applications::deleted_at.is_null())
+                    .order((deployments::created_at.desc(), deployments::id.desc()))
+                    .select(DeploymentRow::as_select())
+                    .first(connection)
+                    .optional()?;
+                if let Some(row) = row {
+                    found.push(row.try_into()?);
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
     async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
         self.read(move |connection| {
             let Some(deployment) = visible(connection, scope, id)? else { return Ok(None) };

@@ -10,6 +10,7 @@
 mod applications;
 mod audit;
 mod auth;
+mod certificates;
 mod columns;
 mod compositions;
 mod connection;

@@ -1,6 +1,7 @@
 //! The tables, as both databases have them. A test compares this file and its children with each of them.
 
 mod artifact_tables;
+mod certificate_tables;
 mod copy_tables;
 mod extension_tables;
 mod image_tables;
@@ -13,6 +14,7 @@ use diesel::{allow_tables_to_appear_in_same_query, table};
 
 pub(super) use self::{
     artifact_tables::{compositions, setup_token, site_archive_parts, site_archives},
+    certificate_tables::{acme_accounts, acme_challenges, certificates},
     copy_tables::application_replicas,
     extension_tables::{
         execution_logs, execution_steps, extension_executions, extension_installations, extension_ports,
@@ -460,6 +462,7 @@ allow_tables_to_appear_in_same_query!(
     password_setups,
     applications,
     hosts,
+    certificates,
     deployments,
     log_heads,
     log_usage,

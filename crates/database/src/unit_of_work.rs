@@ -12,7 +12,7 @@ use launchway_domain::{
 };
 
 use super::{
-    Database, applications, audit, auth as auth_tables, connection::AnyConnection, deployments,
+    Database, applications, audit, auth as auth_tables, certificates, connection::AnyConnection, deployments,
     error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, quotas, replicas,
     users, webhooks,
 };
@@ -67,6 +67,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Webhook(write) => webhooks::apply(connection, write)?,
             Write::Notification(write) => notifications::apply(connection, write)?,
             Write::Quota(write) => quotas::apply(connection, write)?,
+            Write::Certificate(write) => certificates::apply(connection, write)?,
             Write::Replica(write) => replicas::apply(connection, write)?,
         }
     }

@@ -130,6 +130,16 @@ pub trait DeploymentRepository: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn many(&self, scope: Scope, ids: &[DeploymentId]) -> Result<Vec<Deployment>, StoreError>;
 
+    /// Returns the newest deployment of each of `applications` that the organization has, in no order.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn newest(
+        &self,
+        scope: Scope,
+        applications: &[ApplicationId],
+    ) -> Result<Vec<Deployment>, StoreError>;
+
     /// Returns one deployment with its details, in a bounded number of queries.
     ///
     /// # Errors

@@ -8,6 +8,8 @@
 pub mod applications;
 pub mod audit;
 pub mod auth;
+#[cfg(feature = "certificates")]
+pub mod certificates;
 pub mod clock;
 pub mod deployments;
 #[cfg(feature = "dockerfile")]

@@ -8,6 +8,8 @@
 
 use async_trait::async_trait;
 
+#[cfg(feature = "certificates")]
+use crate::certificates;
 #[cfg(feature = "extensions")]
 use crate::extensions;
 #[cfg(feature = "notifications")]
@@ -49,6 +51,9 @@ pub enum Write {
     /// Notification channels, events and deliveries.
     #[cfg(feature = "notifications")]
     Notification(notifications::Write),
+    /// Certificates of domains.
+    #[cfg(feature = "certificates")]
+    Certificate(certificates::Write),
     /// Quota checks.
     Quota(quotas::Write),
     /// Proofs of leadership.
@@ -67,6 +72,8 @@ impl Write {
             Self::Job(write) => write.needs_audit(),
             Self::Application(write) => write.needs_audit(),
             Self::Deployment(write) => write.needs_audit(),
+            #[cfg(feature = "certificates")]
+            Self::Certificate(write) => write.needs_audit(),
             #[cfg(feature = "extensions")]
             Self::Extension(write) => write.needs_audit(),
             #[cfg(feature = "webhooks")]
@@ -103,6 +110,8 @@ variants! {
     webhooks => Webhook,
     #[cfg(feature = "notifications")]
     notifications => Notification,
+    #[cfg(feature = "certificates")]
+    certificates => Certificate,
     quotas => Quota,
     replicas => Replica,
 }
@@ -219,6 +228,13 @@ mod tests {
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
             webhooks::Write::Confirm { scope: a_job().scope, repository: a_secret().repository, at: AT }
                 .into(),
+            certificates::Write::DeleteUnused { api_domain: None }.into(),
+            certificates::Write::Request {
+                domain: "shop.example.com".parse().unwrap(),
+                application_id: None,
+                at: AT,
+            }
+            .into(),
             notifications::Write::Announce(an_event()).into(),
             quotas::Write::Require {
                 scope: a_job().scope,
@@ -379,6 +395,12 @@ mod tests {
                 id: Uuid::nil().into(),
                 is_stopped: true,
                 at: AT,
+            }
+            .into(),
+            certificates::Write::Delete {
+                scope: a_job().scope,
+                application_id: Uuid::nil().into(),
+                domain: "shop.example.com".parse().unwrap(),
             }
             .into(),
             deployments::Write::Insert(a_deployment()).into(),

@@ -230,6 +230,18 @@ impl DeploymentRepository for Repositories {
             .await
     }
 
+    async fn newest(
+        &self,
+        scope: Scope,
+        applications: &[ApplicationId],
+    ) -> Result<Vec<Deployment>, StoreError> {
+        self.read(|records| {
+            let known = applications.iter().filter(|id| records.application(scope, **id).is_some());
+            known.filter_map(|id| records.deployments_of(*id).next()).cloned().collect()
+        })
+        .await
+    }
+
     async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
         self.read(|records| records.deployment_detail(scope, id)).await
     }

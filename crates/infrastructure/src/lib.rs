@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub mod catalog;
+pub mod certificates;
 pub mod data_dir;
 pub mod extensions;
 pub mod git;

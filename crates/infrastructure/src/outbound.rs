@@ -10,7 +10,7 @@
 mod guard;
 mod mail;
 mod text;
-mod tls;
+pub(crate) mod tls;
 mod webhooks;
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};

@@ -1,4 +1,4 @@
-//! The routing of traffic: by the front proxy, or none.
+//! The routing of traffic, and the certificates of it: by the front proxy, or none.
 
 use std::{
     path::Path,
@@ -11,11 +11,13 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_domain::{
+    certificates::{CertificateServer, Challenge, ServedCertificate},
     deployments::{ContainerId, StepError},
     ids::ApplicationId,
     routes::{Endpoint, Route, Target, TrafficRouter},
 };
 use launchway_proxy::{
+    certificates as tls,
     control::{Client, ControlError},
     routes as wire,
 };
@@ -89,6 +91,35 @@ impl TrafficRouter for FrontProxy {
             tracing::info!(application.id = %application, "drain timed out, open requests are closed");
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+impl CertificateServer for FrontProxy {
+    async fn revision(&self) -> Result<Option<String>, StepError> {
+        Ok(self.control.status().await.map_err(fault)?.certificates)
+    }
+
+    async fn set_certificates(
+        &self,
+        revision: &str,
+        certificates: Vec<ServedCertificate>,
+    ) -> Result<(), StepError> {
+        let certificates = certificates.into_iter().map(|one| tls::Certificate {
+            names: vec![one.domain.as_str().to_owned()],
+            chain: one.chain,
+            key: one.key.expose().clone(),
+            not_after: u64::try_from(one.not_after.timestamp()).unwrap_or_default(),
+            hsts_seconds: None,
+        });
+        self.control.set_certificates(revision, certificates.collect()).await.map_err(fault)
+    }
+
+    async fn set_challenges(&self, challenges: Vec<Challenge>) -> Result<(), StepError> {
+        let challenges = challenges
+            .into_iter()
+            .map(|one| tls::Challenge { token: one.token, key_authorization: one.key_authorization });
+        self.control.set_challenges(challenges.collect()).await.map_err(fault)
     }
 }
 

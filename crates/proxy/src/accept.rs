@@ -14,11 +14,19 @@ use std::{
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpSocket, TcpStream},
-    time::sleep,
+    time::{sleep, timeout},
 };
+use tokio_rustls::server::TlsStream;
 
-use crate::{close::Phase, exchange::Peer, forward, proxy::Proxy, wire::Wire};
+use crate::{
+    close::Phase,
+    exchange::{Peer, Scheme},
+    forward,
+    proxy::Proxy,
+    wire::Wire,
+};
 
 /// The backlog of the listening socket.
 const BACKLOG: u32 = 4_096;
@@ -41,8 +49,8 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts connections until the proxy shuts down.
-pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
+/// Accepts connections of a scheme until the proxy shuts down.
+pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>, scheme: Scheme) {
     loop {
         let taken = async {
             let permit = Arc::clone(&proxy.connections).acquire_owned().await.map_err(io::Error::other)?;
@@ -53,9 +61,9 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
             () = proxy.closing.reached(Phase::Leaving) => return,
             taken = taken => match taken {
                 Ok((permit, (stream, address))) => {
-                    let Some(peer) = Peer::at(&proxy, address, permit) else { continue };
+                    let Some(peer) = Peer::at(&proxy, address, scheme, permit) else { continue };
                     let proxy = Arc::clone(&proxy);
-                    tokio::spawn(async move { serve(&proxy, stream, peer).await });
+                    tokio::spawn(async move { greet(&proxy, stream, peer).await });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "client accept failed");
@@ -66,11 +74,44 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>) {
     }
 }
 
-async fn serve(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
+async fn greet(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client connection setup failed");
         return;
     }
+    match peer.scheme {
+        Scheme::Http => serve(proxy, stream, peer).await,
+        // Boxed: only these connections have the buffers of TLS.
+        Scheme::Https => {
+            if let Some(stream) = Box::pin(shake_hands(proxy, stream)).await {
+                Box::pin(serve(proxy, stream, peer)).await;
+            }
+        }
+    }
+}
+
+/// Returns the stream behind a TLS handshake; `None` if that failed or took too long.
+async fn shake_hands(proxy: &Proxy, stream: TcpStream) -> Option<Box<TlsStream<TcpStream>>> {
+    let tls = proxy.tls.as_ref()?;
+    let handshake = timeout(proxy.limits.handshake, tls.acceptor().accept(stream));
+    let shaken = tokio::select! {
+        biased;
+        () = proxy.closing.reached(Phase::Cutting) => return None,
+        shaken = handshake => shaken.map_err(io::Error::from).flatten(),
+    };
+    match shaken {
+        Ok(stream) => Some(Box::new(stream)),
+        Err(error) => {
+            tracing::debug!(%error, "TLS handshake failed");
+            None
+        }
+    }
+}
+
+async fn serve<S>(proxy: &Arc<Proxy>, stream: S, peer: Arc<Peer>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let wire = Wire::new(stream, Arc::clone(&peer), &proxy.limits);
     let service = service_fn(|request| {
         let (proxy, peer) = (Arc::clone(proxy), Arc::clone(&peer));

@@ -14,12 +14,16 @@ use serde::{Deserialize, Serialize};
 
 pub use self::client::{Client, ControlError, Credentials};
 pub(crate) use self::{
-    handover::{Inheritance, Leaving, take_over},
+    handover::{Inheritance, Leaving, Listeners, take_over},
     server::{End, Server},
     socket::{Access, Folder},
     successor::Successor,
 };
-use crate::{routes::Route, traffic::Snapshot};
+use crate::{
+    certificates::{Certificate, Challenge},
+    routes::Route,
+    traffic::Snapshot,
+};
 
 /// A request of the control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,14 +65,29 @@ pub enum Request {
     },
     /// Returns the traffic counters of each application.
     Traffic,
+    /// Replaces all certificates. Answered when they are in use and survive a restart.
+    SetCertificates {
+        /// A text that identifies this set, which `Status` returns.
+        revision: String,
+        /// The new certificates.
+        certificates: Vec<Certificate>,
+    },
+    /// Replaces all answers to ACME challenges.
+    SetChallenges {
+        /// The new challenges.
+        challenges: Vec<Challenge>,
+    },
     /// Shuts down after the requests in flight are answered.
     Stop,
     /// Starts a successor with the same user and settings, which takes over.
     Replace,
-    /// Passes the listening socket to the sender of this request, and then shuts down as after `Stop`.
+    /// Passes the listening sockets to the sender of this request, and then shuts down as after `Stop`.
     HandOver {
         /// The version of the handover protocol.
         protocol: u32,
+        /// The sender also takes the socket of TLS, if there is one. Senders of earlier versions do not.
+        #[serde(default)]
+        with_tls: bool,
     },
 }
 
@@ -97,7 +116,7 @@ pub enum Answer {
     },
     /// Another process owns the routes now; it answers on the same socket.
     Moved,
-    /// The listening socket is attached to this message.
+    /// The listening socket is attached to this message, and that of TLS behind it if it was asked for.
     Listener,
     /// The listening socket belongs to the successor.
     Yours,
@@ -112,6 +131,12 @@ pub struct Status {
     pub version: String,
     /// The addresses on which it listens.
     pub addresses: Vec<SocketAddr>,
+    /// The addresses on which it listens for TLS.
+    #[serde(default)]
+    pub tls_addresses: Vec<SocketAddr>,
+    /// The revision of its certificates; `None` if it does not serve TLS.
+    #[serde(default)]
+    pub certificates: Option<String>,
     /// The number of applications that have a route.
     pub routes: usize,
     /// The proxy forwards to containers. After a reboot it does not, until it has received all routes.

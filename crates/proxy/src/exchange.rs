@@ -32,10 +32,32 @@ impl Application {
     }
 }
 
+/// The scheme of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// Returns the value of `X-Forwarded-Proto`.
+    pub(crate) fn as_header(self) -> HeaderValue {
+        HeaderValue::from_static(self.as_str())
+    }
+}
+
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
     address: IpAddr,
+    pub(crate) scheme: Scheme,
     /// Its `X-Forwarded-*` headers are trusted.
     pub(crate) is_trusted: bool,
     address_header: HeaderValue,
@@ -48,7 +70,12 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Registers a new connection. Returns `None` if the client has too many.
-    pub(crate) fn at(proxy: &Proxy, address: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Arc<Self>> {
+    pub(crate) fn at(
+        proxy: &Proxy,
+        address: SocketAddr,
+        scheme: Scheme,
+        permit: OwnedSemaphorePermit,
+    ) -> Option<Arc<Self>> {
         let address = address.ip().to_canonical();
         let is_trusted = proxy.trusted.iter().any(|network| network.contains(&address));
         let seat = match is_trusted {
@@ -56,11 +83,12 @@ impl Peer {
             false => Some(proxy.connection_limiter.admit(address, proxy.limits.per_client)?),
         };
         let forwarded = match address {
-            IpAddr::V4(address) => format!("for={address};proto=http"),
-            IpAddr::V6(address) => format!("for=\"[{address}]\";proto=http"),
+            IpAddr::V4(address) => format!("for={address};proto={}", scheme.as_str()),
+            IpAddr::V6(address) => format!("for=\"[{address}]\";proto={}", scheme.as_str()),
         };
         Some(Arc::new(Self {
             address,
+            scheme,
             is_trusted,
             address_header: to_header(address.to_string()),
             forwarded_header: to_header(forwarded),

@@ -24,7 +24,7 @@ use crate::{
     host,
     pages::{Problem, page},
     proxy::Proxy,
-    site,
+    site, tls,
     upstream::{Destination, Slot, Upstream},
 };
 
@@ -56,18 +56,22 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let wants_upgrade = request.headers().contains_key(header::UPGRADE);
+    let early = tls::early_answer(proxy, peer, &request);
+    let hsts = tls::hsts(proxy, peer, &request);
     let found = find(proxy, &request, &[]);
     let application = found.as_ref().ok().map(|(application, _)| application);
     let exchange = Exchange::begin(proxy, peer, application, &request);
     let is_own = found.is_err();
-    let mut response = match found {
-        Err(problem) => page(problem, request.headers()),
-        Ok(_) if !exchange.fits() => page(Problem::TooBusy, request.headers()),
-        Ok((_, None)) => page(Problem::NotAnswering, request.headers()),
-        Ok((_, Some(upstream))) => {
+    let mut response = match (early, found) {
+        (Some(response), _) => response,
+        (None, Err(problem)) => page(problem, request.headers()),
+        (None, Ok(_)) if !exchange.fits() => page(Problem::TooBusy, request.headers()),
+        (None, Ok((_, None))) => page(Problem::NotAnswering, request.headers()),
+        (None, Ok((_, Some(upstream)))) => {
             Forward::new(proxy, peer, Arc::clone(&exchange), request).run(upstream).await
         }
     };
+    tls::add_hsts(response.headers_mut(), hsts);
     exchange.answered(response.status().as_u16());
     response.body_mut().ends(exchange);
     let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;

@@ -3,6 +3,7 @@
 mod accept;
 pub mod access_log;
 pub mod body;
+pub mod certificates;
 mod close;
 mod connection_limiter;
 pub mod control;
@@ -19,6 +20,7 @@ pub mod site;
 mod stall;
 mod store;
 mod table;
+mod tls;
 pub mod traffic;
 mod upstream;
 mod wire;

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Limits, Settings, access_log::AccessLog, close::Closing, connection_limiter::ConnectionLimiter,
-    routes::LiveRoutes, signal::Signal, store::Store,
+    routes::LiveRoutes, signal::Signal, store::Store, tls::Tls,
 };
 
 const ACCESS_LOG: &str = "access.log";
@@ -20,6 +20,8 @@ const OTHER_FILES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) routes: LiveRoutes,
+    /// Certificates and challenges; `None` if the proxy does not serve TLS.
+    pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,
     pub(crate) trusted: Vec<IpNet>,
     pub(crate) access_log: AccessLog,
@@ -45,7 +47,9 @@ impl Proxy {
         };
         let mut limits = settings.limits.clone();
         limits.connections = limits.connections.min(most_connections());
+        let tls = settings.tls_bind.map(|_| Tls::load(&settings.folder)).transpose()?;
         Ok(Self {
+            tls,
             routes: LiveRoutes::load(Store::in_folder(&settings.folder, boot_id), has_predecessor),
             trusted: settings.trusted.clone(),
             access_log,

@@ -21,7 +21,8 @@ use crate::{
     Limits, Settings,
     accept::{accept, listen},
     close::Phase,
-    control::{self, Access, End, Folder, Inheritance, Leaving, Successor},
+    control::{self, Access, End, Folder, Inheritance, Leaving, Listeners, Successor},
+    exchange::Scheme,
     proxy::Proxy,
 };
 
@@ -86,12 +87,12 @@ pub async fn run_in_boot(
     let unusable = |source| RunError::Folder { path: settings.folder.clone(), source };
     let access = if settings.control_user.is_some() { Access::Group } else { Access::Owner };
     let folder = Folder::make(&settings.folder, access).map_err(unusable)?;
-    let socket = Socket::get(&folder, settings.bind).await?;
+    let sockets = Sockets::get(&folder, &settings).await?;
     // Only now: until it hands over, a predecessor may still change the routes.
-    let has_predecessor = matches!(socket, Socket::Inherited(_));
+    let has_predecessor = matches!(sockets.http, Socket::Inherited(_));
     let proxy = Arc::new(Proxy::load(&settings, boot_id, has_predecessor).map_err(unusable)?);
     let prepared = folder.prepare(access).map_err(unusable)?;
-    let (listener, mut predecessor) = socket.own().await?;
+    let (listener, tls_listener, mut predecessor) = sockets.own().await?;
     let control_socket = folder.publish(prepared).map_err(unusable)?;
     if let Some(leaving) = &mut predecessor {
         leaving.say_that_we_serve().await;
@@ -99,10 +100,14 @@ pub async fn run_in_boot(
 
     let _cut = CutAtEnd(Arc::clone(&proxy));
     let listener = Arc::new(listener);
+    let tls_listener = tls_listener.map(Arc::new);
     let (ends, mut end) = mpsc::channel(1);
     let server = control::Server {
         proxy: Arc::clone(&proxy),
-        listener: Arc::downgrade(&listener),
+        listeners: Listeners {
+            http: Arc::downgrade(&listener),
+            tls: tls_listener.as_ref().map(Arc::downgrade),
+        },
         version: settings.version,
         control_user: settings.control_user,
         successor: Successor::new(settings.successor),
@@ -111,7 +116,11 @@ pub async fn run_in_boot(
     let mut tasks = JoinSet::new();
     proxy.predecessor.set(predecessor.is_some());
     tasks.spawn(wait_for(Arc::clone(&proxy), predecessor));
-    tasks.spawn(accept(Arc::clone(&proxy), listener));
+    tasks.spawn(accept(Arc::clone(&proxy), listener, Scheme::Http));
+    if let (Some(listener), Some(tls)) = (tls_listener, &proxy.tls) {
+        tls.set_port(listener.local_addr().map_or(0, |address| address.port()));
+        tasks.spawn(accept(Arc::clone(&proxy), listener, Scheme::Https));
+    }
     tasks.spawn(server.run(control_socket));
     tasks.spawn(sweep(Arc::clone(&proxy)));
     let end = tokio::select! {
@@ -128,29 +137,50 @@ pub async fn run_in_boot(
     Ok(())
 }
 
-/// The origin of the listening socket.
+/// The origin of the listening sockets.
+struct Sockets {
+    http: Socket,
+    tls: Option<TcpListener>,
+}
+
 enum Socket {
     Bound(TcpListener),
     Inherited(Inheritance),
 }
 
-impl Socket {
-    async fn get(folder: &Folder, address: SocketAddr) -> Result<Self, RunError> {
-        match control::take_over(folder).await.map_err(RunError::TakeOver)? {
-            Some(inheritance) => Ok(Self::Inherited(inheritance)),
-            None => listen(address).map(Self::Bound).map_err(|source| RunError::Listen { address, source }),
-        }
+impl Sockets {
+    async fn get(folder: &Folder, settings: &Settings) -> Result<Self, RunError> {
+        let bind = |address| listen(address).map_err(|source| RunError::Listen { address, source });
+        let mut inheritance = control::take_over(folder).await.map_err(RunError::TakeOver)?;
+        let inherited = inheritance.as_mut().and_then(|inheritance| inheritance.tls.take());
+        let tls = match (settings.tls_bind, inherited) {
+            (Some(address), Some(listener)) if is_at(&listener, address) => Some(listener),
+            (Some(address), _) => Some(bind(address)?),
+            (None, _) => None,
+        };
+        let http = match inheritance {
+            Some(inheritance) => Socket::Inherited(inheritance),
+            None => Socket::Bound(bind(settings.bind)?),
+        };
+        Ok(Self { http, tls })
     }
 
-    async fn own(self) -> Result<(TcpListener, Option<Leaving>), RunError> {
-        match self {
-            Self::Bound(listener) => Ok((listener, None)),
-            Self::Inherited(inheritance) => {
+    async fn own(self) -> Result<(TcpListener, Option<TcpListener>, Option<Leaving>), RunError> {
+        match self.http {
+            Socket::Bound(listener) => Ok((listener, self.tls, None)),
+            Socket::Inherited(inheritance) => {
                 let (listener, leaving) = inheritance.ready().await.map_err(RunError::TakeOver)?;
-                Ok((listener, Some(leaving)))
+                Ok((listener, self.tls, Some(leaving)))
             }
         }
     }
+}
+
+/// Returns whether the socket listens on the address, where port 0 is any.
+fn is_at(listener: &TcpListener, address: SocketAddr) -> bool {
+    listener
+        .local_addr()
+        .is_ok_and(|own| own.ip() == address.ip() && (address.port() == 0 || own.port() == address.port()))
 }
 
 async fn wait_for(proxy: Arc<Proxy>, predecessor: Option<Leaving>) {

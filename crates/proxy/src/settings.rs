@@ -9,7 +9,9 @@ use ipnet::IpNet;
 pub struct Settings {
     /// The address on which it listens, unless it takes over from another proxy.
     pub bind: SocketAddr,
-    /// Its private folder: the control socket, the routes and the access log.
+    /// The address on which it listens for TLS; `None` for none.
+    pub tls_bind: Option<SocketAddr>,
+    /// Its private folder: the control socket, the routes, the certificates and the access log.
     pub folder: PathBuf,
     /// Peers whose `X-Forwarded-*` headers are trusted.
     pub trusted: Vec<IpNet>,
@@ -49,6 +51,8 @@ pub struct Limits {
     pub head_bytes: usize,
     /// The number of headers of a request.
     pub headers: usize,
+    /// The timeout of a TLS handshake.
+    pub handshake: Duration,
     /// The timeout for connecting to an application.
     pub connect: Duration,
     /// The timeout for receiving a request's head, from its first byte or from the start of the connection.
@@ -81,6 +85,7 @@ impl Default for Limits {
             per_application: 1_024,
             head_bytes: 32 * 1_024,
             headers: 100,
+            handshake: Duration::from_secs(10),
             connect: Duration::from_secs(2),
             request_head: Duration::from_secs(15),
             keep_alive: Duration::from_secs(150),

@@ -18,10 +18,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::scanner::{Place, Scanner};
 use crate::{Limits, exchange::Peer, stall::Stall};
@@ -31,8 +28,8 @@ const SPOILER: &[u8] = b"\0\r\n\r\n";
 
 /// A client's connection that passes on only unambiguous requests, and enforces the timeouts.
 #[derive(Debug)]
-pub(crate) struct Wire {
-    stream: TcpStream,
+pub(crate) struct Wire<S> {
+    stream: S,
     peer: Arc<Peer>,
     scanner: Scanner,
     is_spoiled: bool,
@@ -46,8 +43,8 @@ pub(crate) struct Wire {
     unread_beyond: Stall,
 }
 
-impl Wire {
-    pub(crate) fn new(stream: TcpStream, peer: Arc<Peer>, limits: &Limits) -> Self {
+impl<S> Wire<S> {
+    pub(crate) fn new(stream: S, peer: Arc<Peer>, limits: &Limits) -> Self {
         Self {
             stream,
             peer,
@@ -90,7 +87,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -115,7 +112,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl Wire {
+impl<S> Wire<S> {
     fn poll_unread<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match written {
             Poll::Pending => {
@@ -134,7 +131,7 @@ impl Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.poll_unread(cx, written)

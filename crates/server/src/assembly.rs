@@ -5,6 +5,7 @@ use std::{error::Error, net::SocketAddr, sync::Arc};
 use launchway_application::{
     EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
+    certificates::CertificatePublisher,
     extensions::CatalogFile,
     routes::{RoutePorts, Routes},
 };
@@ -18,6 +19,7 @@ use launchway_domain::{
 };
 use launchway_infrastructure::{
     catalog,
+    certificates::PemParser,
     clock::{SharedClock, SystemEntropy, TimeOrderedIds},
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle, ServerLock},
@@ -83,7 +85,7 @@ impl Assembly {
         };
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
         let sites = Arc::new(release_folders(config, data, &database)?);
-        let routes = routes(config, data, &database, &sites, &run);
+        let routes = routes(config, data, (&database, &secrets), &sites, &run);
         let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised, run)?;
         let context = ports.context.clone();
         let services = Services::new(ports);
@@ -243,14 +245,20 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, std::io::Error> {
 fn routes(
     config: &Config,
     data: &DataDir,
-    database: &Database,
+    (database, secrets): (&Database, &Arc<dyn SecretBox>),
     sites: &Arc<ReleaseFolders>,
     run: &Run,
 ) -> Arc<Routes> {
     let front = run.front;
-    let router: Arc<dyn TrafficRouter> = match (front, &config.proxy) {
-        (Some(_), Some(proxy)) => Arc::new(FrontProxy::at(&front_proxy::folder(config, data), proxy.drain)),
-        _ => Arc::new(NoProxy),
+    let proxy = match (front, &config.proxy) {
+        (Some(_), Some(proxy)) => {
+            Some(Arc::new(FrontProxy::at(&front_proxy::folder(config, data), proxy.drain)))
+        }
+        _ => None,
+    };
+    let router: Arc<dyn TrafficRouter> = match &proxy {
+        Some(proxy) => proxy.clone(),
+        None => Arc::new(NoProxy),
     };
     let ports = RoutePorts {
         applications: Arc::new(database.clone()),
@@ -259,6 +267,13 @@ fn routes(
         router,
     };
     let routes = Routes::new(ports, front).with_extensions(Arc::new(database.clone()));
+    let routes = match proxy {
+        Some(proxy) => {
+            let certificates = Arc::new(database.clone());
+            routes.with_certificates(CertificatePublisher::new(certificates, Arc::clone(secrets), proxy))
+        }
+        None => routes,
+    };
     Arc::new(routes.beside(run.replica.clone()))
 }
 
@@ -291,6 +306,8 @@ fn ports(
         port_check: Arc::new(port_availability(config, store.clone())),
         audit: store.clone(),
         applications: store.clone(),
+        certificates: store.clone(),
+        certificate_parser: Arc::new(PemParser),
         deployments: store.clone(),
         extensions: store.clone(),
         executions: store.clone(),

@@ -4,6 +4,7 @@ use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc, time::Duratio
 
 use launchway_application::{
     RuntimeLogs, WakeSignal,
+    certificates::{CertificateManager, CertificateManagerPorts},
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts, Retirer},
     extensions::{RunPorts, Runs},
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
@@ -13,6 +14,7 @@ use launchway_application::{
     worker::{JobHandlers, Worker, WorkerTimings},
 };
 use launchway_domain::{
+    certificates::CertificateIssuer,
     extensions::PortPolicy,
     ids::{BootId, InstanceId},
     jobs::{ClaimLimits, WorkerId},
@@ -22,6 +24,7 @@ use launchway_domain::{
     signals::{Signal, SignalReceiver, Signals as _},
 };
 use launchway_infrastructure::{
+    certificates::{AcmeIssuer, AcmeOptions},
     data_dir::DataDir,
     database::DatabaseUrl,
     docker::{BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions},
@@ -29,6 +32,7 @@ use launchway_infrastructure::{
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
     nixpacks::Nixpacks,
+    outbound::Trust,
     sites::ReleaseFolders,
 };
 use tokio::{
@@ -97,6 +101,7 @@ impl Background {
         let (stop, told) = watch::channel(false);
         let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
         let (for_reconciler, for_signals, for_archives) = (told.clone(), told.clone(), told.clone());
+        let for_certificates = told.clone();
         let mut tasks = vec![
             spawn(Arc::new(worker).run(for_worker)),
             spawn(Arc::new(sender).run(for_sender)),
@@ -104,6 +109,9 @@ impl Background {
             spawn(reconciler.run(for_reconciler)),
             spawn(async move { maintenance.run(told).await }),
         ];
+        if let Some(manager) = certificate_manager(config, assembly) {
+            tasks.push(spawn(Arc::new(manager).run(for_certificates)));
+        }
         // On SQLite this process alone changes jobs and routes, and wakes its tasks itself.
         if matches!(config.database, DatabaseUrl::Postgres(_)) {
             let wakes = (assembly.context.wake.clone(), assembly.routes.changed());
@@ -303,6 +311,27 @@ fn maintenance(
     Maintenance::new(ports, identity, timings, reconciler.snapshot(), assembly.context.clone())
         .with_extensions(outside.runner.clone())
         .with_webhooks(database)
+}
+
+/// Returns the manager of certificates, if the front proxy serves TLS.
+fn certificate_manager(config: &Config, assembly: &Assembly) -> Option<CertificateManager> {
+    config.proxy.as_ref()?.tls_bind?;
+    let database = Arc::new(assembly.database.clone());
+    let issuer = config.acme.as_ref().map(|acme| -> Arc<dyn CertificateIssuer> {
+        Arc::new(AcmeIssuer::new(AcmeOptions {
+            directory: acme.directory.clone(),
+            email: acme.email.clone(),
+            trust: acme.trust.clone().unwrap_or_else(Trust::of_this_machine),
+        }))
+    });
+    let ports = CertificateManagerPorts {
+        certificates: database.clone(),
+        issuer,
+        secrets: Arc::clone(&assembly.secrets),
+        logs: database,
+        routes: Arc::clone(&assembly.routes),
+    };
+    Some(CertificateManager::new(ports, None, assembly.context.clone()))
 }
 
 fn sender(config: &Config, assembly: &Assembly, identity: SenderId) -> Sender {

@@ -3,6 +3,7 @@
 //! **Invariant:** there is no global configuration. `Config` is read once, and passed as an argument.
 
 mod addresses;
+mod certificates;
 mod deployments;
 mod notifications;
 mod paths;
@@ -27,6 +28,7 @@ use tracing_subscriber::filter::Targets;
 
 use self::reader::{Problem, Reader};
 pub(crate) use self::{
+    certificates::AcmeConfig,
     deployments::DeploymentConfig,
     notifications::NotificationConfig,
     proxy::ProxyConfig,
@@ -50,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) quotas: Quotas,
     /// The settings of the front proxy; `None` if it is disabled.
     pub(crate) proxy: Option<ProxyConfig>,
+    /// The ACME server; `None` if its terms are not accepted.
+    pub(crate) acme: Option<AcmeConfig>,
     pub(crate) log: Targets,
     pub(crate) log_format: LogFormat,
     /// The effective settings, for [`fmt::Display`].
@@ -103,6 +107,7 @@ impl Config {
         let log_format = read.setting("LAUNCHWAY_LOG_FORMAT", "text", values::log_format);
         let deployments = DeploymentConfig::read(&mut read);
         let proxy = ProxyConfig::read(&mut read);
+        let acme = AcmeConfig::read(&mut read);
         let notifications = NotificationConfig::read(&mut read);
         let max_builds = deployments.as_ref().map_or(1, |deployments| deployments.max_builds);
         let log_bytes = deployments.as_ref().map_or(0, |deployments| deployments.log_limits.organization);
@@ -115,6 +120,18 @@ impl Config {
                 "the server and its front proxy cannot listen on the same address and port: change one of the ports, or \
                  set LAUNCHWAY_PROXY_BIND to off",
             );
+        }
+        if let (Some(api), Some(Some(proxy))) = (bind, &proxy)
+            && let Some(tls) = proxy.tls_bind
+        {
+            for (name, other) in [("LAUNCHWAY_BIND", api), ("LAUNCHWAY_PROXY_BIND", proxy.bind)] {
+                if addresses::overlap(other, tls) {
+                    read.refuse(
+                        format!("{name} is `{other}` and LAUNCHWAY_PROXY_TLS_BIND is `{tls}`"),
+                        "TLS needs a port of its own: change one of the ports, or set LAUNCHWAY_PROXY_TLS_BIND to off",
+                    );
+                }
+            }
         }
         if let (Some(trusted), Some(deployments)) = (&trusted_proxies, &deployments) {
             let pool = deployments.network_pool;
@@ -141,6 +158,7 @@ impl Config {
             notifications: notifications.ok_or_else(missing)?,
             quotas: quotas.ok_or_else(missing)?,
             proxy: proxy.ok_or_else(missing)?,
+            acme: acme.ok_or_else(missing)?,
             log: log.ok_or_else(missing)?,
             log_format: log_format.ok_or_else(missing)?,
             effective,
@@ -250,6 +268,22 @@ mod tests {
         let problems = parse(&wrong).unwrap_err().to_string();
         for expected in ["LAUNCHWAY_PROXY_DIR is `proxy`", "absolute", "LAUNCHWAY_PROXY_CONTROL_USER is"] {
             assert!(problems.contains(expected), "{expected:?} is not in:\n{problems}");
+        }
+    }
+
+    #[test]
+    fn tls_is_off_unless_it_is_set_and_has_a_port_of_its_own() {
+        assert_eq!(parse(&[]).unwrap().proxy.unwrap().tls_bind, None);
+        let proxy = parse(&[("LAUNCHWAY_PROXY_TLS_BIND", "0.0.0.0:443")]).unwrap().proxy.unwrap();
+        assert_eq!(proxy.tls_bind, Some("0.0.0.0:443".parse().unwrap()));
+        for (taken, name) in
+            [("0.0.0.0:8080", "LAUNCHWAY_BIND is"), ("127.0.0.1:8000", "LAUNCHWAY_PROXY_BIND is")]
+        {
+            let problems = parse(&[("LAUNCHWAY_PROXY_TLS_BIND", taken)]).unwrap_err().to_string();
+            assert!(
+                problems.contains(name) && problems.contains("LAUNCHWAY_PROXY_TLS_BIND is"),
+                "{problems}"
+            );
         }
     }
 

@@ -54,7 +54,9 @@ pub(crate) fn version(config: &Config, proxy: &ProxyConfig) -> Result<String, st
     let (number, changed) = (file.ino(), file.mtime_nsec());
     let trusted: Vec<String> = config.trusted_proxies.iter().map(ToString::to_string).collect();
     let log = if proxy.access_log { "on" } else { "off" };
-    Ok(format!("{} {number}.{changed} log={log} trusted={}", env!("CARGO_PKG_VERSION"), trusted.join(",")))
+    let tls = proxy.tls_bind.map_or_else(|| "off".to_owned(), |address| address.to_string());
+    let (version, trusted) = (env!("CARGO_PKG_VERSION"), trusted.join(","));
+    Ok(format!("{version} {number}.{changed} log={log} tls={tls} trusted={trusted}"))
 }
 
 /// A running front proxy.
@@ -99,7 +101,10 @@ impl FrontProxy {
                 start(&folder, proxy.bind, &control, |status| status.process != old.process).await?
             }
             Err(ControlError::Absent) => {
-                check_that_it_can_listen(proxy.bind)?;
+                check_that_it_can_listen(proxy.bind, "LAUNCHWAY_PROXY_BIND")?;
+                if let Some(tls) = proxy.tls_bind {
+                    check_that_it_can_listen(tls, "LAUNCHWAY_PROXY_TLS_BIND")?;
+                }
                 start(&folder, proxy.bind, &control, |_| true).await?
             }
             Err(error) => return Err(format!("cannot query the front proxy: {error}").into()),
@@ -185,11 +190,11 @@ pub(crate) fn listens(status: &Status, bind: SocketAddr) -> bool {
 }
 
 /// Checks the address first: the proxy would report the error in its own log only.
-fn check_that_it_can_listen(bind: SocketAddr) -> Result<(), String> {
+fn check_that_it_can_listen(bind: SocketAddr, setting: &str) -> Result<(), String> {
     match TcpListener::bind(bind) {
         Ok(_free) => Ok(()),
         Err(error) => Err(format!(
-            "cannot listen on {bind} (LAUNCHWAY_PROXY_BIND): {error}; choose another address, or `off` for no front proxy. \
+            "cannot listen on {bind} ({setting}): {error}; choose another address, or `off` for none. \
              If the front proxy of another data directory uses it, stop that one with `launchway proxy stop` there"
         )),
     }

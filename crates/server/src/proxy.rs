@@ -23,6 +23,7 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     telemetry::start(config);
     let settings = Settings {
         bind: proxy.bind,
+        tls_bind: proxy.tls_bind,
         folder: folder(config)?,
         trusted: config.trusted_proxies.clone(),
         limits: Limits::default(),
@@ -52,6 +53,9 @@ pub(crate) fn status(config: &Config) -> Result<(), Box<dyn Error>> {
     let mut text = format!("process    {}\nversion    {}\n", status.process, status.version);
     for address in &status.addresses {
         writeln!(text, "address    http://{address}")?;
+    }
+    for address in &status.tls_addresses {
+        writeln!(text, "address    https://{address}")?;
     }
     writeln!(text, "routes     {}", status.routes)?;
     if !status.is_trusted {

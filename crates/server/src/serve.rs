@@ -8,6 +8,7 @@ use launchway_application::{
     EngineStatus, OwnReplica,
     replicas::{ReplicaEnd, ReplicaMonitor},
 };
+use launchway_dashboard::{Dashboard, DashboardOptions};
 use launchway_domain::ids::{BootId, Ids as _};
 use launchway_infrastructure::{
     clock::{SharedClock, TimeOrderedIds},
@@ -83,13 +84,17 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
         body_limit: BODY_LIMIT,
         body_timeout: config.body_timeout,
     };
+    let services = Arc::new(services);
+    let dashboard = Data::new(Dashboard::new(services.clone(), dashboard_options(&options)));
     let api = Data::new(Api::new(services, options, metrics).with_store(Arc::new(database.clone())));
 
-    let app_data = api.clone();
+    let app_data = (api.clone(), dashboard.clone());
     let server = HttpServer::new(move || {
         App::new()
-            .app_data(app_data.clone())
+            .app_data(app_data.0.clone())
+            .app_data(app_data.1.clone())
             .wrap(from_fn(launchway_api::middleware))
+            .configure(launchway_dashboard::configure)
             .configure(launchway_api::configure)
     })
     .disable_signals()
@@ -103,7 +108,8 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
 
     let addresses = server.addrs();
     let server = server.run();
-    let stop = tokio::spawn(stop_when_told(server.handle(), api, server_lock, heartbeats.ended())?);
+    let stop =
+        tokio::spawn(stop_when_told(server.handle(), (api, dashboard), server_lock, heartbeats.ended())?);
     announce(&addresses, front, setup_token.as_deref())?;
     let watched = proxy.clone().map(|proxy| tokio::spawn(async move { proxy.keep().await }));
     server.await?;
@@ -147,6 +153,17 @@ async fn start(
     load_catalog(&assembly.services).await?;
     let background = Background::start(config, data, &assembly, boot, front).await?;
     Ok((proxy, assembly, background))
+}
+
+/// Returns the options of the dashboard, which treats requests as the API does.
+fn dashboard_options(options: &ApiOptions) -> DashboardOptions {
+    DashboardOptions {
+        origin: launchway_api::origin,
+        is_local: launchway_api::is_local,
+        is_from_own_page: launchway_api::is_from_own_page,
+        public_origin: options.public_origin.clone(),
+        body_timeout: options.body_timeout,
+    }
 }
 
 /// Binds an address; connections are refused until the server listens.
@@ -221,7 +238,7 @@ impl Heartbeats {
 /// ones. When another process has the lock on the database, or this server must not go on, it stops at once.
 fn stop_when_told(
     server: ServerHandle,
-    api: Data<Api>,
+    (api, dashboard): (Data<Api>, Data<Dashboard>),
     lock: Option<ServerLock>,
     replica_ended: impl Future<Output = ReplicaEnd> + 'static,
 ) -> Result<impl Future<Output = Signal>, std::io::Error> {
@@ -235,23 +252,27 @@ fn stop_when_told(
             None => std::future::pending().await,
         }
     };
+    let begin_stopping = move || {
+        api.begin_stopping();
+        dashboard.begin_stopping();
+    };
     Ok(async move {
         let signal = tokio::select! {
             _ = terminate.recv() => Signal::Terminate,
             _ = interrupt.recv() => Signal::Interrupt,
             holder = lost => {
-                api.begin_stopping();
+                begin_stopping();
                 server.stop(false).await;
                 return Signal::DatabaseTaken(holder);
             }
             end = replica_ended => {
-                api.begin_stopping();
+                begin_stopping();
                 server.stop(false).await;
                 return Signal::ReplicaEnded(end);
             }
         };
         tracing::info!("server is stopping; running requests finish first");
-        api.begin_stopping();
+        begin_stopping();
         server.stop(true).await;
         signal
     })
@@ -265,7 +286,9 @@ fn announce(
 ) -> Result<(), Box<dyn Error>> {
     let Some(address) = addresses.first() else { return Ok(()) };
     let url = format!("http://{address}");
-    let mut text = format!("Launchway is listening on {url}\nAPI documentation: {url}/docs\n");
+    let mut text = format!(
+        "Launchway is listening on {url}\nDashboard: {url}/dashboard\nAPI documentation: {url}/docs\n"
+    );
     if let Some(front) = front {
         text.push_str(&format!("Applications are served at http://{front} by host name\n"));
     }

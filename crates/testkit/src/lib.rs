@@ -1,6 +1,6 @@
 //! Shared test support: builders, a fixed clock, counting ids, a real PostgreSQL, the Docker engine
-//! of this machine, stored compositions, receivers of notifications, repositories, an authenticator, and
-//! the running binary.
+//! of this machine, stored compositions, receivers of notifications, repositories, an authenticator, a
+//! browser, and the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement yields the same ones.
 //! Only `[dev-dependencies]` and the fault campaigns may depend on this crate.
@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 
 pub mod authenticator;
+pub mod browser;
 pub mod builders;
 pub mod client;
 pub mod compositions;

@@ -54,6 +54,7 @@ const TABLE: &[Need] = &[
     Need::new("sshd", "tests fetch from private repositories by SSH", &["openssh-server"]),
     Need::new("aiosmtpd", "tests send mail to it, with the Python of the system", &["python3-aiosmtpd"]),
     Need::new("curl", "tests fetch pages over TLS with it", &["curl"]),
+    Need::new("pebble", "tests get certificates from it", &["pebble"]),
     Need::new("pkill", "the quick start of the README kills the server with it", &["procps"]),
     Need::new(
         "caddy",
@@ -70,7 +71,7 @@ const TABLE: &[Need] = &[
         "tests load the optional rules of the packet filter in network namespaces of their own",
         &["nftables"],
     ),
-    Need::new("chromium", "tests open the API reference in it", &["chromium"]),
+    Need::new("chromium", "tests open the dashboard and the API reference in it", &["chromium"]),
     Need::new("chromedriver", "tests drive the browser with it", &["chromium-driver"]),
     Need::new("ip", "tests and fault campaigns make network namespaces with it", &["iproute2"]),
     Need::new("wrk", "it makes the load of benchmarks, and of tests that no request fails", &["wrk"]),

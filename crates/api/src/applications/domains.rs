@@ -9,6 +9,7 @@ use launchway_domain::{
 };
 use serde_json::json;
 
+use super::certificates::with_certificates;
 use crate::{
     Api,
     body::Body,
@@ -59,7 +60,7 @@ async fn add_domain(
 ) -> Reply<ApplicationView> {
     let DomainOfApplication { id, domain } = body.read().await?;
     let detail = api.services.applications.add_domain(&caller, id, domain).await?;
-    Ok(success("Domain added successfully", detail.into()))
+    Ok(success("Domain added successfully", with_certificates(&api, &caller, detail).await?))
 }
 
 async fn remove_domain(
@@ -69,7 +70,7 @@ async fn remove_domain(
 ) -> Reply<ApplicationView> {
     let DomainOfApplication { id, domain } = body.read().await?;
     let detail = api.services.applications.remove_domain(&caller, id, domain).await?;
-    Ok(success("Domain removed successfully", detail.into()))
+    Ok(success("Domain removed successfully", with_certificates(&api, &caller, detail).await?))
 }
 
 input! {

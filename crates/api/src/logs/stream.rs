@@ -11,9 +11,9 @@ use actix_web::{
 use futures_util::stream;
 use launchway_application::{
     Error,
-    logs::{OpenLog, StreamPermit},
+    logs::{Followed, LogFollower, OpenLog},
 };
-use launchway_domain::logs::LogLineId;
+use launchway_domain::logs::{LogLine, LogLineId};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -23,12 +23,6 @@ use crate::{
     views::logs::{LogEvent, LogView},
 };
 
-/// The number of lines that are read at once.
-const BATCH: i64 = 500;
-/// The interval at which new lines are polled.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// The interval of keep-alive comments without new lines, so that proxies do not close the connection.
-const SIGN_EVERY: Duration = Duration::from_secs(15);
 /// The interval of checks that the caller may still read.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
@@ -36,13 +30,10 @@ const CHECK_EVERY: Duration = Duration::from_secs(5);
 struct Follower {
     api: Data<Api>,
     caller: Caller,
-    log: OpenLog,
-    seen: Option<LogLineId>,
+    log: LogFollower,
     request: HttpRequest,
-    last_sign: Instant,
     last_check: Instant,
     is_over: bool,
-    _permit: StreamPermit,
 }
 
 /// Streams the lines of `log` after `seen`, and every later one.
@@ -53,21 +44,11 @@ pub(super) async fn follow(
     seen: Option<LogLineId>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let now = Instant::now();
     let permit = api.services.streams.open(&caller)?;
-    let mut follower = Follower {
-        api,
-        caller,
-        log,
-        seen,
-        request,
-        last_sign: now,
-        last_check: now,
-        is_over: false,
-        _permit: permit,
-    };
+    let log = LogFollower::new(log, seen, permit);
+    let mut follower = Follower { api, caller, log, request, last_check: Instant::now(), is_over: false };
     // Errors of the query are returned before the stream begins.
-    let first = follower.new_lines().await?.unwrap_or_else(|| Bytes::from_static(b": follow\n\n"));
+    let first = follower.poll().await?.unwrap_or_else(|| Bytes::from_static(b": follow\n\n"));
     let rest = stream::unfold(follower, |mut follower| async move {
         let piece = follower.next().await?;
         Some((Ok::<_, Infallible>(piece), follower))
@@ -87,37 +68,25 @@ impl Follower {
             if self.is_over || self.api.is_stopping() || !self.may_still_read().await {
                 return None;
             }
-            // Checked first, so that a line between the two queries is not missed.
-            let is_complete = self.api.services.logs.is_complete(&self.caller, &self.log).await.ok()?;
-            match self.new_lines().await.ok()? {
-                Some(lines) => return Some(lines),
-                None if is_complete => {
-                    self.is_over = true;
-                    return Some(LogEvent::end().to_string().into());
-                }
-                None => {}
+            if let Some(events) = self.poll().await.ok()? {
+                return Some(events);
             }
-            if self.last_sign.elapsed() >= SIGN_EVERY {
-                self.last_sign = Instant::now();
+            if self.log.needs_sign() {
                 return Some(Bytes::from_static(b": still here\n\n"));
             }
-            sleep(LOOK_EVERY).await;
+            sleep(LogFollower::INTERVAL).await;
         }
     }
 
-    async fn new_lines(&mut self) -> Result<Option<Bytes>, Error> {
-        let lines = self.api.services.logs.lines_after(&self.caller, &self.log, self.seen, BATCH).await?;
-        let Some(last) = lines.last() else { return Ok(None) };
-        self.seen = Some(last.id());
-        self.last_sign = Instant::now();
-        let mut events = String::new();
-        for line in lines {
-            let id = line.id();
-            let data =
-                serde_json::to_string(&LogView::from(line)).map_err(|error| Error::Internal(error.into()))?;
-            events.push_str(&LogEvent::of(id, data).to_string());
+    async fn poll(&mut self) -> Result<Option<Bytes>, Error> {
+        match self.log.poll(&self.api.services.logs, &self.caller).await? {
+            Followed::Lines(lines) => events(lines).map(Some),
+            Followed::Nothing => Ok(None),
+            Followed::End => {
+                self.is_over = true;
+                Ok(Some(LogEvent::end().to_string().into()))
+            }
         }
-        Ok(Some(events.into()))
     }
 
     /// Checks that the caller may still read. The end of the session or the membership ends the stream too.
@@ -134,4 +103,15 @@ impl Follower {
             Err(_refused) => false,
         }
     }
+}
+
+fn events(lines: Vec<LogLine>) -> Result<Bytes, Error> {
+    let mut events = String::new();
+    for line in lines {
+        let id = line.id();
+        let data =
+            serde_json::to_string(&LogView::from(line)).map_err(|error| Error::Internal(error.into()))?;
+        events.push_str(&LogEvent::of(id, data).to_string());
+    }
+    Ok(events.into())
 }

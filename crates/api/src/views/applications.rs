@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use launchway_application::applications::ShownVariables;
 use launchway_domain::{
     applications::{Application, ApplicationDetail, ApplicationSummary, Variables},
+    certificates::{Certificate, CertificateState},
     page::Page,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{deployments::DeploymentView, logs::LogView, organizations::OrganizationView, users::UserView};
+use super::{
+    certificates::CertificateView, deployments::DeploymentView, logs::LogView,
+    organizations::OrganizationView, users::UserView,
+};
 use crate::{pages::Pagination, timestamp::Moment};
 
 /// An application. Its relations are omitted, and its variables hidden, unless they are attached.
@@ -39,6 +43,8 @@ pub(crate) struct ApplicationView {
     domain: String,
     /// Every domain of the application.
     domains: Vec<String>,
+    /// The certificates of its domains.
+    certificates: Vec<CertificateView>,
     port: u16,
     pre_run_command: String,
     post_run_command: String,
@@ -110,6 +116,7 @@ impl From<&Application> for ApplicationView {
             environment_variables: "{}".to_owned(),
             domains: application.hosts().map(str::to_owned).collect(),
             domain,
+            certificates: Vec::new(),
             port: blueprint.port.get(),
             pre_run_command: text(
                 blueprint.pre_run_command.as_ref().map(launchway_domain::applications::RunCommand::as_str),
@@ -169,6 +176,15 @@ impl From<&ApplicationSummary> for ApplicationView {
 }
 
 impl ApplicationView {
+    /// Attaches those of `certificates` that are of its domains.
+    pub(crate) fn with_certificates(mut self, certificates: &[(Certificate, CertificateState)]) -> Self {
+        let is_its = |one: &&(Certificate, CertificateState)| {
+            one.0.application_id.is_some_and(|application| Uuid::from(application) == self.id)
+        };
+        self.certificates = certificates.iter().filter(is_its).map(CertificateView::from).collect();
+        self
+    }
+
     fn with_variables(mut self, variables: &ShownVariables) -> Self {
         self.build_variables = json_of(&variables.build);
         self.environment_variables = json_of(&variables.environment);
@@ -194,9 +210,15 @@ pub(crate) struct ApplicationsView {
     pagination: Pagination,
 }
 
-impl From<Page<(ApplicationSummary, ShownVariables)>> for ApplicationsView {
-    fn from(page: Page<(ApplicationSummary, ShownVariables)>) -> Self {
-        let view = |(summary, variables)| ApplicationView::from(summary).with_variables(variables);
+impl ApplicationsView {
+    /// Returns the view of a page, with the certificates of its applications.
+    pub(crate) fn new(
+        page: Page<(ApplicationSummary, ShownVariables)>,
+        certificates: &[(Certificate, CertificateState)],
+    ) -> Self {
+        let view = |(summary, variables)| {
+            ApplicationView::from(summary).with_variables(variables).with_certificates(certificates)
+        };
         Self {
             pagination: Pagination::from(&page),
             applications: page.items.iter().map(|(summary, variables)| view((summary, variables))).collect(),

@@ -26,6 +26,7 @@ use launchway_domain::{
     auth::{
         MockCredentialRepository, MockIdentityRepository, MockLoginThrottle, MockPasswordHasher, TokenHash,
     },
+    certificates::{MockCertificateParser, MockCertificateRepository},
     deployments::{MockDeploymentRepository, MockSiteStore},
     extensions::{MockExecutionRepository, MockExtensionRepository, MockPortCheck},
     idempotency::MockIdempotencyStore,
@@ -120,6 +121,8 @@ fn api() -> Api {
         organizations: Arc::new(MockOrganizationRepository::new()),
         audit: Arc::new(MockAuditRepository::new()),
         applications: Arc::new(MockApplicationRepository::new()),
+        certificates: Arc::new(MockCertificateRepository::new()),
+        certificate_parser: Arc::new(MockCertificateParser::new()),
         deployments: Arc::new(MockDeploymentRepository::new()),
         extensions: Arc::new(MockExtensionRepository::new()),
         executions: Arc::new(MockExecutionRepository::new()),

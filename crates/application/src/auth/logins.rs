@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use launchway_domain::{
     audit::{Action, Event, Resource},
-    auth::{Actor, CredentialRepository, Credentials, Origin, PasswordHash, PasswordHasher, Write},
+    auth::{Actor, CredentialRepository, Credentials, Origin, PasswordHash, PasswordHasher, Session, Write},
+    ids::SessionId,
     secret::{Secret, SecretBox},
     store::StoreError,
     users::{EmailAddress, UserRepository},
@@ -93,6 +94,42 @@ impl Logins {
             Ok(()) | Err(StoreError::Stale) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the open sessions of the actor, newest first.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for an API token.
+    pub async fn sessions(&self, actor: &Actor) -> Result<Vec<Session>, Error> {
+        actor.session()?;
+        Ok(self.credentials.sessions(actor.user_id(), self.context.clock.now()).await?)
+    }
+
+    /// Ends one of the actor's own sessions.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] unless it is an open session of the actor, [`Error::Forbidden`] for an API token.
+    pub async fn end_session(&self, actor: &Actor, id: SessionId) -> Result<(), Error> {
+        const SESSION: Error = Error::NotFound("the session");
+        let own = self.sessions(actor).await?;
+        let session = own.into_iter().find(|session| session.id == id).ok_or(SESSION)?;
+        let end = Write::EndSession { id, at: self.context.clock.now() };
+        let event = Event::new(Action::Access, Resource::User, actor.user_id(), "ended a session")
+            .with("client", session.client.address);
+        self.context.commit(vec![end.into(), self.context.record(actor.author(), event)], SESSION).await
+    }
+
+    /// Ends every session of the actor, this one too.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for an API token.
+    pub async fn log_out_everywhere(&self, actor: &Actor) -> Result<(), Error> {
+        actor.session()?;
+        let (user_id, at) = (actor.user_id(), self.context.clock.now());
+        let event = Event::new(Action::Access, Resource::User, user_id, "logged out everywhere");
+        let end = Write::EndSessions { user_id, keep: None, at };
+        let writes = vec![end.into(), self.context.record(actor.author(), event)];
+        Ok(self.context.store.commit(writes).await?)
     }
 
     async fn verified(

@@ -11,6 +11,7 @@ mod audit;
 mod audit_log;
 mod authentication;
 mod authenticator;
+mod certificates;
 mod deploy_keys;
 mod deployments;
 mod errors;

@@ -16,6 +16,7 @@ use launchway_domain::{
         Admission, LoginAttempt, MockCredentialRepository, MockIdentityRepository, MockLoginThrottle,
         MockPasswordHasher, TokenHash,
     },
+    certificates::{MockCertificateParser, MockCertificateRepository},
     clock::{Clock, Timestamp},
     deployments::{DeploymentRepository, MockDeploymentRepository, MockSiteStore},
     extensions::{
@@ -77,6 +78,8 @@ pub(crate) struct MockedPorts {
     pub(crate) executions: MockExecutionRepository,
     pub(crate) logs: MockLogReader,
     pub(crate) idempotency: MockIdempotencyStore,
+    pub(crate) certificates: MockCertificateRepository,
+    pub(crate) certificate_parser: MockCertificateParser,
     pub(crate) deploy_keys: MockDeployKeyRepository,
     pub(crate) webhooks: MockWebhookRepository,
     pub(crate) notifications: MockNotificationRepository,
@@ -187,6 +190,8 @@ impl MockedPorts {
             port_check: Arc::new(DecidedPorts(self.port_refusal)),
             audit: Arc::new(self.audit),
             applications,
+            certificates: Arc::new(self.certificates),
+            certificate_parser: Arc::new(self.certificate_parser),
             deployments,
             extensions: Arc::clone(&extensions),
             executions: Arc::new(self.executions),
@@ -217,7 +222,7 @@ impl MockedPorts {
     }
 }
 
-fn context(store: MockUnitOfWork, clock: Arc<FixedClock>, wake: WakeSignal) -> ServiceContext {
+pub(crate) fn context(store: MockUnitOfWork, clock: Arc<FixedClock>, wake: WakeSignal) -> ServiceContext {
     ServiceContext {
         store: Arc::new(store),
         clock,

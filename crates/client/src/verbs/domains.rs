@@ -29,10 +29,33 @@ pub enum DomainsVerb {
         #[arg(long, short)]
         yes: bool,
     },
+    /// Upload a certificate for a domain
+    SetCertificate {
+        /// Application, by name, name@environment or id
+        app: String,
+        /// Domain, such as shop.example.com
+        domain: String,
+        /// File with the certificate and the intermediate ones after it, as PEM
+        #[arg(long, value_name = "FILE")]
+        chain: String,
+        /// File with the private key, unencrypted, as PEM
+        #[arg(long, value_name = "FILE")]
+        key: String,
+    },
+    /// Delete the certificate of a domain
+    RemoveCertificate {
+        /// Application, by name, name@environment or id
+        app: String,
+        /// Domain, such as shop.example.com
+        domain: String,
+        /// Do not ask for confirmation
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
-    let route = "/deploy/application/domains";
+    let (route, certificates) = ("/deploy/application/domains", "/deploy/application/certificates");
     let (changed, words) = match verb {
         DomainsVerb::List { app } => return list(&app, session),
         DomainsVerb::Add { app, domain } => {
@@ -50,6 +73,28 @@ pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
             let body = json!({"id": application.id, "domain": domain});
             let changed = session.server.delete(route).body(body).send()?;
             (changed, format!("Removed {domain} from {}", application.name))
+        }
+        DomainsVerb::SetCertificate { app, domain, chain, key } => {
+            let (certificate, private_key) = (prompt::file(&chain)?, prompt::file(&key)?);
+            let application = names::application(&session.server, &app)?;
+            let body = json!({
+                "id": application.id,
+                "domain": domain,
+                "certificate": certificate,
+                "private_key": private_key,
+            });
+            let changed = session.server.put(certificates).body(body).send()?;
+            (changed, format!("Uploaded the certificate of {domain}"))
+        }
+        DomainsVerb::RemoveCertificate { app, domain, yes } => {
+            let application = names::application(&session.server, &app)?;
+            let question = format!("Delete the certificate of {domain}?");
+            if !prompt::agreed(session.screen, &question, yes)? {
+                return Ok(());
+            }
+            let body = json!({"id": application.id, "domain": domain});
+            let changed = session.server.delete(certificates).body(body).send()?;
+            (changed, format!("Deleted the certificate of {domain}"))
         }
     };
     if session.screen.is_for_programs() {

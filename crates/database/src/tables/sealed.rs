@@ -25,7 +25,7 @@ pub struct SealedColumn {
 }
 
 /// All sealed columns. A test fills every table, and looks for sealed values elsewhere.
-pub const SEALED: [SealedColumn; 14] = [
+pub const SEALED: [SealedColumn; 16] = [
     sealed("key_check", "sealed", "key_check.sealed", &[]),
     sealed("setup_token", "sealed", "setup_token.sealed", &[]),
     sealed("two_factor", "secret", "two_factor.secret", &["user_id"]),
@@ -45,6 +45,8 @@ pub const SEALED: [SealedColumn; 14] = [
     sealed("webhook_configs", "webhook_url", "webhook_configs.webhook_url", &["id"]),
     sealed("signing_secrets", "secret", "signing_secrets.secret", &["id"]),
     sealed("smtp_configs", "password", "smtp_configs.password", &["id"]),
+    sealed("certificates", "private_key", "certificates.private_key", &["domain"]),
+    sealed("acme_accounts", "credentials", "acme_accounts.credentials", &["directory"]),
 ];
 
 const fn sealed(

@@ -29,6 +29,7 @@ contract!(
     deployments_come_newest_first_and_ties_by_id,
     pages_divide_the_deployments_and_count_them,
     others_see_no_deployment,
+    the_newest_deployment_of_each_application_is_found,
     deployments_of_a_deleted_application_are_not_seen,
     nobody_deploys_what_is_gone,
     a_deployment_is_seen_with_everything_around_it,
@@ -157,6 +158,19 @@ async fn insert_other(db: &Database, application: &Application) -> Application {
     other.blueprint.name = "other".parse().unwrap();
     insert(db, &other).await.unwrap();
     other
+}
+
+async fn the_newest_deployment_of_each_application_is_found(db: Database) {
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    let web = stored(&db, &ada, "web").await;
+    let foreign = stored(&db, &grace, "web").await;
+    deploy(&db, &web, 1).await;
+    let newest = deploy(&db, &web, 2).await;
+    deploy(&db, &foreign, 3).await;
+    let found = db.newest(ada.scope(), &[web.id, foreign.id, id()]).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [newest.id]);
+    delete(&db, &web, 4).await.unwrap();
+    assert_eq!(db.newest(ada.scope(), &[web.id]).await.unwrap(), []);
 }
 
 async fn others_see_no_deployment(db: Database) {

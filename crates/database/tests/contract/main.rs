@@ -13,6 +13,7 @@ mod applications;
 mod audit;
 mod availability;
 mod builders;
+mod certificates;
 mod compositions;
 mod conformance;
 mod credentials;

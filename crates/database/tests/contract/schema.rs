@@ -78,6 +78,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
     let source = concat!(
         include_str!("../../src/schema.rs"),
         include_str!("../../src/schema/artifact_tables.rs"),
+        include_str!("../../src/schema/certificate_tables.rs"),
         include_str!("../../src/schema/copy_tables.rs"),
         include_str!("../../src/schema/extension_tables.rs"),
         include_str!("../../src/schema/image_tables.rs"),
@@ -171,6 +172,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-17-000020_signals/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000040_shared_artifacts/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000110_application_replicas/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-17-000210_certificates/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -189,6 +191,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-17-000020_signals/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000040_shared_artifacts/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000110_application_replicas/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-17-000210_certificates/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

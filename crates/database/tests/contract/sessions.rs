@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::BigInt};
 use launchway_database::Database;
 use launchway_domain::{
-    auth::{Credential, IdentityRepository as _, Session, Write},
+    auth::{Credential, CredentialRepository as _, IdentityRepository as _, Session, Write},
     ids::SessionId,
     store::UnitOfWork as _,
 };
@@ -18,6 +18,7 @@ contract!(
     a_session_ends_once,
     all_sessions_of_a_user_end_together,
     one_session_may_be_kept_when_the_others_end,
+    the_open_sessions_of_a_user_are_listed_newest_first,
     a_login_during_a_password_change_does_not_outlive_it,
     sessions_ended_ninety_days_ago_are_deleted_with_a_login,
 );
@@ -82,6 +83,21 @@ async fn one_session_may_be_kept_when_the_others_end(db: Database) {
     commit(&db, end).await.unwrap();
     assert_eq!(session_of(&db, &one).await, None);
     assert_eq!(session_of(&db, &two).await, Some(two));
+}
+
+async fn the_open_sessions_of_a_user_are_listed_newest_first(db: Database) {
+    let (ada, grace) = (Resident::of(&db, "ada").await, Resident::of(&db, "grace").await);
+    let [one, two] = [ada.log_in(&db, "one").await, ada.log_in(&db, "two").await];
+    let ended = ada.log_in(&db, "three").await;
+    grace.log_in(&db, "four").await;
+    commit(&db, Write::EndSession { id: ended.id, at: at(1) }).await.unwrap();
+    let mut open = db.sessions(ada.user.id, one.created_at).await.unwrap();
+    assert!(open.is_sorted_by(|a, b| (a.created_at, a.id) > (b.created_at, b.id)), "{open:?}");
+    open.sort_by_key(|session| session.id);
+    let mut expected = vec![one.clone(), two];
+    expected.sort_by_key(|session| session.id);
+    assert_eq!(open, expected);
+    assert_eq!(db.sessions(ada.user.id, one.expires_at).await.unwrap(), []);
 }
 
 async fn a_login_during_a_password_change_does_not_outlive_it(db: Database) {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{ApiToken, PasswordHash, TokenHash, TwoFactor};
+use super::{ApiToken, PasswordHash, Session, TokenHash, TwoFactor};
 use crate::{
     clock::Timestamp, ids::UserId, organizations::Scope, store_error::StoreError, users::EmailAddress,
 };
@@ -45,6 +45,12 @@ pub trait CredentialRepository: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn api_tokens(&self, scope: Scope, user_id: UserId) -> Result<Vec<ApiToken>, StoreError>;
+
+    /// Returns the sessions of a user that are open at that time, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn sessions(&self, user_id: UserId, now: Timestamp) -> Result<Vec<Session>, StoreError>;
 
     /// Returns the user who may still set their first password with the token of that hash at that time.
     ///

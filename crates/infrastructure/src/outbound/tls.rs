@@ -20,7 +20,7 @@ use tokio_rustls::{
 };
 
 /// A connection, encrypted or not.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
@@ -79,13 +79,13 @@ fn read_roots() -> RootCertStore {
 }
 
 /// Encrypts connections.
-pub(super) struct Connector {
+pub(crate) struct Connector {
     trust: Trust,
     ready: OnceCell<TlsConnector>,
 }
 
 impl Connector {
-    pub(super) fn new(trust: Trust) -> Self {
+    pub(crate) fn new(trust: Trust) -> Self {
         Self { trust, ready: OnceCell::new() }
     }
 
@@ -101,7 +101,7 @@ impl Connector {
 
     /// Encrypts the connection, if the server proves that it is `host`, whatever the address that it was
     /// reached at.
-    pub(super) async fn encrypt(&self, host: &str, stream: TcpStream) -> Result<Box<dyn Stream>, SendError> {
+    pub(crate) async fn encrypt(&self, host: &str, stream: TcpStream) -> Result<Box<dyn Stream>, SendError> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         // Certificates have names without the dot at the end.
         let name =

@@ -15,7 +15,11 @@ use tokio::{
 };
 
 use super::{Answer, Folder, Request, Status};
-use crate::{routes::Route, traffic::Snapshot};
+use crate::{
+    certificates::{Certificate, Challenge},
+    routes::Route,
+    traffic::Snapshot,
+};
 
 /// The timeout of every request that is not itself a wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -144,6 +148,28 @@ impl Client {
             Answer::Traffic { traffic } => Ok(traffic),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// Replaces all certificates. When this returns, they are in use and survive a restart.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`]. Rejected if the proxy does not serve TLS.
+    pub async fn set_certificates(
+        &self,
+        revision: &str,
+        certificates: Vec<Certificate>,
+    ) -> Result<(), ControlError> {
+        self.done(&Request::SetCertificates { revision: revision.to_owned(), certificates }).await
+    }
+
+    /// Replaces all answers to ACME challenges.
+    ///
+    /// # Errors
+    ///
+    /// See [`ControlError`]. Rejected if the proxy does not serve TLS.
+    pub async fn set_challenges(&self, challenges: Vec<Challenge>) -> Result<(), ControlError> {
+        self.done(&Request::SetChallenges { challenges }).await
     }
 
     /// Shuts the proxy down. It still answers the requests in flight; this does not wait for them.

@@ -1,12 +1,17 @@
-//! The handover of the listening socket from one proxy process to the next, without downtime.
+//! The handover of the listening sockets from one proxy process to the next, without downtime.
 //!
-//! The successor sends a request and receives the listening socket; from here to the end no route
+//! The successor sends a request and receives the listening sockets; from here to the end no route
 //! changes, and all of them are on disk. It reports that it is ready, receives the ownership of the
 //! socket, serves, and reports that it does. Until then the predecessor answers on the control
 //! socket, so that a client always finds a proxy. The connection stays open until the predecessor has
 //! exited. Before `Yours` either of the two may crash, and the other one continues.
 
-use std::{io, os::fd::AsFd as _, sync::Weak, time::Duration};
+use std::{
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -16,7 +21,7 @@ use tokio::{
 };
 
 use super::{Answer, Folder, Request, descriptors};
-use crate::{proxy::Proxy, store::Store};
+use crate::{proxy::Proxy, store::Store, tls::CertificateStore};
 
 /// The version of the protocol in this file. Routes have a format of their own.
 const PROTOCOL: u32 = 1;
@@ -24,14 +29,29 @@ const READY: &[u8] = b"ready\n";
 const SERVING: &[u8] = b"serving\n";
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The listening socket that a successor receives.
+/// The listening sockets of a proxy. They cannot be upgraded once it has stopped listening.
+#[derive(Debug, Clone)]
+pub(crate) struct Listeners {
+    pub(crate) http: Weak<TcpListener>,
+    pub(crate) tls: Option<Weak<TcpListener>>,
+}
+
+impl Listeners {
+    pub(super) fn tls(&self) -> Option<Arc<TcpListener>> {
+        self.tls.as_ref().and_then(Weak::upgrade)
+    }
+}
+
+/// The listening sockets that a successor receives.
 #[derive(Debug)]
 pub(crate) struct Inheritance {
     pub(crate) listener: TcpListener,
+    /// A proxy of an earlier version, or one without TLS, has none.
+    pub(crate) tls: Option<TcpListener>,
     stream: UnixStream,
 }
 
-/// Requests the listening socket of the proxy that answers in this folder. `None` if there is none.
+/// Requests the listening sockets of the proxy that answers in this folder. `None` if there is none.
 pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>> {
     let stream = match folder.connect().await {
         Ok(stream) => stream,
@@ -40,13 +60,13 @@ pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>
     };
     let asked = async {
         let mut stream = stream;
-        stream.write_all(&line(&Request::HandOver { protocol: PROTOCOL })?).await?;
-        let (text, descriptor) = descriptors::receive(&stream).await?;
-        match (serde_json::from_slice(&text)?, descriptor) {
+        stream.write_all(&line(&Request::HandOver { protocol: PROTOCOL, with_tls: true })?).await?;
+        let (text, descriptors) = descriptors::receive(&stream).await?;
+        let mut descriptors = descriptors.into_iter();
+        match (serde_json::from_slice(&text)?, descriptors.next()) {
             (Answer::Listener, Some(descriptor)) => {
-                let listener = std::net::TcpListener::from(descriptor);
-                listener.set_nonblocking(true)?;
-                Ok(Some(Inheritance { listener: TcpListener::from_std(listener)?, stream }))
+                let tls = descriptors.next().map(listening).transpose()?;
+                Ok(Some(Inheritance { listener: listening(descriptor)?, tls, stream }))
             }
             (answer, _) => Err(io::Error::other(format!("the running proxy does not hand over: {answer:?}"))),
         }
@@ -56,6 +76,12 @@ pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>
         Err(error) if is_absence(&error) => Ok(None),
         asked => asked,
     }
+}
+
+fn listening(descriptor: OwnedFd) -> io::Result<TcpListener> {
+    let listener = std::net::TcpListener::from(descriptor);
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 fn is_absence(error: &io::Error) -> bool {
@@ -98,7 +124,7 @@ impl Leaving {
 #[derive(Debug)]
 pub(crate) struct Handed {
     stream: UnixStream,
-    _no_changes: OwnedMutexGuard<Store>,
+    _no_changes: (OwnedMutexGuard<Store>, Option<OwnedMutexGuard<CertificateStore>>),
 }
 
 impl Handed {
@@ -111,22 +137,29 @@ impl Handed {
     }
 }
 
-/// Passes the listening socket on. Returns `None` if the successor did not take it: then nothing changes.
+/// Passes the listening sockets on. Returns `None` if the successor did not take it: then nothing changes.
 pub(super) async fn hand_over(
     proxy: &Proxy,
-    listener: &Weak<TcpListener>,
+    listeners: &Listeners,
     mut stream: UnixStream,
-    protocol: u32,
+    (protocol, with_tls): (u32, bool),
 ) -> io::Result<Option<Handed>> {
     if protocol != PROTOCOL {
         let reason = format!("this proxy hands over by protocol {PROTOCOL}");
         stream.write_all(&line(&Answer::Refused { reason })?).await?;
         return Ok(None);
     }
-    let no_changes = proxy.routes.freeze().await;
+    let certificates = match &proxy.tls {
+        Some(tls) => Some(tls.certificates.freeze().await),
+        None => None,
+    };
+    let no_changes = (proxy.routes.freeze().await, certificates);
     // It is closed already when the proxy ends without a successor.
-    let Some(listener) = listener.upgrade() else { return Ok(None) };
-    descriptors::send(&stream, &line(&Answer::Listener)?, listener.as_fd()).await?;
+    let Some(http) = listeners.http.upgrade() else { return Ok(None) };
+    let tls = listeners.tls().filter(|_| with_tls);
+    let descriptors: Vec<_> =
+        [Some(&http), tls.as_ref()].into_iter().flatten().map(|one| one.as_fd()).collect();
+    descriptors::send(&stream, &line(&Answer::Listener)?, &descriptors).await?;
     let mut said = [0; READY.len()];
     timeout(TIMEOUT, stream.read_exact(&mut said)).await??;
     if said != READY {

@@ -1,11 +1,6 @@
 //! The server of the control socket.
 
-use std::{
-    future::Future,
-    io,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -16,7 +11,7 @@ use tokio::{
 
 use super::{
     Answer, Request, Status,
-    handover::{Handed, hand_over},
+    handover::{Handed, Listeners, hand_over},
     successor::Successor,
 };
 use crate::{proxy::Proxy, routes::ChangeError};
@@ -38,8 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) proxy: Arc<Proxy>,
-    /// Cannot be upgraded once the proxy has stopped listening.
-    pub(crate) listener: Weak<TcpListener>,
+    pub(crate) listeners: Listeners,
     pub(crate) version: String,
     pub(crate) control_user: Option<u32>,
     pub(crate) successor: Successor,
@@ -92,8 +86,8 @@ impl Server {
                 return Ok(());
             }
             let answer = match serde_json::from_slice(&line) {
-                Ok(Request::HandOver { protocol }) if peer == Peer::Owner => {
-                    return self.leave(reader.into_inner(), protocol).await;
+                Ok(Request::HandOver { protocol, with_tls }) if peer == Peer::Owner => {
+                    return self.leave(reader.into_inner(), (protocol, with_tls)).await;
                 }
                 Ok(request) => self.answer(request).await,
                 Err(error) => Answer::Refused { reason: format!("cannot understand this: {error}") },
@@ -115,6 +109,20 @@ impl Server {
                 let is_drained = self.drain(&application, container.as_deref(), limit).await;
                 Answer::Drained { is_drained }
             }
+            Request::SetCertificates { revision, certificates } => match &self.proxy.tls {
+                Some(tls) => self.change(tls.certificates.replace_all(revision, certificates)).await,
+                None => no_tls(),
+            },
+            Request::SetChallenges { challenges } => match &self.proxy.tls {
+                Some(tls) => {
+                    let change = async {
+                        tls.certificates.set_challenges(challenges);
+                        Ok(())
+                    };
+                    self.change(change).await
+                }
+                None => no_tls(),
+            },
             Request::Traffic => Answer::Traffic { traffic: routes.traffic() },
             Request::Stop => {
                 // A full channel means that it is already ending.
@@ -132,11 +140,14 @@ impl Server {
     }
 
     fn status(&self) -> Status {
-        let (table, listener) = (self.proxy.routes.table(), self.listener.upgrade());
+        let (table, Listeners { http, .. }) = (self.proxy.routes.table(), &self.listeners);
+        let address = |listener: Option<Arc<TcpListener>>| listener.and_then(|one| one.local_addr().ok());
         Status {
             process: std::process::id(),
             version: self.version.clone(),
-            addresses: listener.and_then(|listener| listener.local_addr().ok()).into_iter().collect(),
+            addresses: address(http.upgrade()).into_iter().collect(),
+            tls_addresses: address(self.listeners.tls()).into_iter().collect(),
+            certificates: self.proxy.tls.as_ref().map(|tls| tls.certificates.revision()),
             routes: table.len(),
             is_trusted: table.is_trusted(),
         }
@@ -163,14 +174,18 @@ impl Server {
         is_drained && timeout_at(end, self.proxy.predecessor.until(false)).await.is_ok()
     }
 
-    async fn leave(&self, stream: UnixStream, protocol: u32) -> io::Result<()> {
-        if let Some(handed) = hand_over(&self.proxy, &self.listener, stream, protocol).await? {
+    async fn leave(&self, stream: UnixStream, wanted: (u32, bool)) -> io::Result<()> {
+        if let Some(handed) = hand_over(&self.proxy, &self.listeners, stream, wanted).await? {
             self.proxy.is_handed_over.set(true);
             // The receiver is gone only when the proxy has ended meanwhile.
             let _ = self.ends.send(End::HandedOver(handed)).await;
         }
         Ok(())
     }
+}
+
+fn no_tls() -> Answer {
+    Answer::Refused { reason: "this proxy does not serve TLS".to_owned() }
 }
 
 /// A process that may use the control socket.

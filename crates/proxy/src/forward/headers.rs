@@ -95,7 +95,7 @@ pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
     if let Some(host) = headers.get(header::HOST).cloned() {
         headers.entry(FORWARDED_HOST).or_insert(host);
     }
-    headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
+    headers.entry(FORWARDED_PROTO).or_insert_with(|| peer.scheme.as_header());
     append(headers, FORWARDED_FOR, peer.as_header());
     if !peer.is_trusted {
         // Behind a front it would name only the front, and some applications read this header first.

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
     time::timeout,
 };
@@ -12,8 +12,8 @@ use tokio::{
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An open connection, and its unread input.
-pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Connection<S = TcpStream> {
+    pub(crate) stream: S,
     read: Vec<u8>,
 }
 
@@ -59,7 +59,12 @@ impl From<TcpStream> for Connection {
     }
 }
 
-impl Connection {
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Wraps a stream of which nothing has been read.
+    pub(crate) fn over(stream: S) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         // The other side may have closed already, which the test will see by reading.
         let _ = self.stream.write_all(bytes).await;

@@ -15,3 +15,4 @@ mod retries;
 mod routes;
 mod smuggled_requests;
 mod switch;
+mod tls;

@@ -19,6 +19,8 @@ use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
 /// A proxy, its folder and a client of its control socket.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
+    /// The address of TLS, if it serves that.
+    pub(crate) tls_address: Option<SocketAddr>,
     pub(crate) control: Client,
     pub(crate) task: JoinHandle<Result<(), RunError>>,
     stop: Option<oneshot::Sender<()>>,
@@ -58,19 +60,30 @@ pub(crate) async fn proxy_in(folder: &Path, change: impl FnOnce(&mut Settings)) 
     };
     let task = tokio::spawn(async move { run_in_boot(settings, &boot_id, stopped).await });
     let control = Client::at(folder);
-    let address = loop {
+    let (address, tls_address) = loop {
         match control.status().await {
-            Ok(status) if status.version == version => break status.addresses[0],
+            Ok(status) if status.version == version => {
+                break (status.addresses[0], status.tls_addresses.first().copied());
+            }
             _ if task.is_finished() => panic!("the proxy ended: {:?}", task.await),
             _ => sleep(Duration::from_millis(2)).await,
         }
     };
-    Proxy { address, control, task, stop: Some(stop), folder: folder.to_owned(), _own_folder: None }
+    Proxy {
+        address,
+        tls_address,
+        control,
+        task,
+        stop: Some(stop),
+        folder: folder.to_owned(),
+        _own_folder: None,
+    }
 }
 
 pub(crate) fn settings(folder: &Path) -> Settings {
     Settings {
         bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        tls_bind: None,
         folder: folder.to_owned(),
         trusted: Vec::new(),
         limits: Limits::default(),

@@ -37,6 +37,8 @@ pub(super) fn off() -> Problem {
 pub(crate) struct ProxyConfig {
     /// The listen address.
     pub(crate) bind: SocketAddr,
+    /// The listen address of TLS; `None` if TLS is off.
+    pub(crate) tls_bind: Option<SocketAddr>,
     /// True if every request is logged.
     pub(crate) access_log: bool,
     /// The time that requests to an old version get before its container is stopped.
@@ -51,12 +53,13 @@ impl ProxyConfig {
     /// Reads the settings: `None` if one is invalid, `Some(None)` if the proxy is disabled.
     pub(super) fn read(read: &mut Reader) -> Option<Option<Self>> {
         let bind = read.setting("LAUNCHWAY_PROXY_BIND", "127.0.0.1:8000", values::proxy_bind);
+        let tls_bind = read.setting("LAUNCHWAY_PROXY_TLS_BIND", "off", values::proxy_bind);
         let access_log = read.setting("LAUNCHWAY_PROXY_ACCESS_LOG", "on", values::switch);
         let drain = read.setting("LAUNCHWAY_PROXY_DRAIN", "2m", values::duration);
         let folder = read.optional("LAUNCHWAY_PROXY_DIR", paths::absolute_folder);
         let control_user = read.optional("LAUNCHWAY_PROXY_CONTROL_USER", users::user_id);
-        let (bind, access_log, drain) = (bind?, access_log?, drain?);
+        let (bind, tls_bind, access_log, drain) = (bind?, tls_bind?, access_log?, drain?);
         let (folder, control_user) = (folder?, control_user?);
-        Some(bind.map(|bind| Self { bind, access_log, drain, folder, control_user }))
+        Some(bind.map(|bind| Self { bind, tls_bind, access_log, drain, folder, control_user }))
     }
 }

@@ -170,6 +170,17 @@ pub(super) fn public_url(raw: &str) -> Result<PublicUrl, String> {
     if is_origin { Ok(PublicUrl { origin: url.origin().ascii_serialization(), host }) } else { Err(hint()) }
 }
 
+pub(super) fn https_url(raw: &str) -> Result<String, String> {
+    let url = url::Url::parse(raw).ok();
+    let url = url.filter(|url| url.scheme() == "https" && url.has_host() && url.username().is_empty());
+    url.map(String::from).ok_or_else(|| "a URL such as https://acme.example.com/directory".to_owned())
+}
+
+pub(super) fn email_address(raw: &str) -> Result<String, String> {
+    let address = raw.parse::<launchway_domain::users::EmailAddress>();
+    address.map(|address| address.to_string()).map_err(|refused| refused.to_string())
+}
+
 pub(super) fn networks(raw: &str) -> Result<Vec<IpNet>, String> {
     list(raw, |item| {
         let single = item.parse::<IpAddr>().map(IpNet::from);

@@ -136,6 +136,10 @@ impl DeploymentRepository for World {
         unreachable!("no worker asks for many")
     }
 
+    async fn newest(&self, _: Scope, _: &[ApplicationId]) -> Result<Vec<Deployment>, StoreError> {
+        unreachable!("no worker asks for the newest")
+    }
+
     async fn detail(&self, _: Scope, _: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
         unreachable!("no worker asks for everything around a deployment")
     }

@@ -1,0 +1,340 @@
+//! The pages of applications.
+
+mod blueprint;
+mod domains;
+mod new;
+mod settings;
+mod variables;
+
+use std::collections::HashMap;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{Data, Path, ServiceConfig, get, post},
+};
+use askama::Template;
+use launchway_application::Error;
+use launchway_domain::{
+    applications::{Application, ApplicationDetail, ApplicationFilter, ApplicationState, ApplicationSummary},
+    auth::{Action, Resource},
+    deployments::Deployment,
+    ids::ApplicationId,
+};
+
+use crate::{
+    Dashboard,
+    deployments::{DeploymentRow, rows},
+    error::PageError,
+    form::Submitted,
+    format::Time,
+    frame::{Frame, Section, page, parameter, see_other},
+    logs::LogRow,
+    pages::{Pager, requested},
+    router::PREFIX,
+    visitor::Visitor,
+};
+
+/// The number of applications of a page.
+const PAGE: i64 = 20;
+/// The number of deployments on the overview.
+const RECENT: usize = 5;
+
+pub(crate) fn routes(config: &mut ServiceConfig) {
+    config
+        .route("/applications", get().to(applications))
+        .route("/applications/new", get().to(new::new_page))
+        .route("/applications/new", post().to(new::create))
+        .route("/applications/{id}", get().to(overview))
+        .route("/applications/{id}/deployments", get().to(deployments))
+        .route("/applications/{id}/variables", get().to(variables::variables_page))
+        .route("/applications/{id}/variables", post().to(variables::save))
+        .route("/applications/{id}/domains", get().to(domains::domains_page))
+        .route("/applications/{id}/domains", post().to(domains::add))
+        .route("/applications/{id}/domains/remove", post().to(domains::remove))
+        .route("/applications/{id}/settings", get().to(settings::settings_page))
+        .route("/applications/{id}/settings", post().to(settings::save))
+        .route("/applications/{id}/redeploy", post().to(redeploy))
+        .route("/applications/{id}/restart", post().to(restart))
+        .route("/applications/{id}/stop", post().to(stop))
+        .route("/applications/{id}/delete", post().to(delete));
+}
+
+/// Parses an id of a path. A malformed one is as unknown as any other.
+pub(crate) fn application_id(path: &Path<String>) -> Result<ApplicationId, Error> {
+    path.parse().map_err(|_invalid| Error::NotFound("the application"))
+}
+
+/// A row of the list.
+struct Row {
+    id: String,
+    name: String,
+    environment: String,
+    state: State,
+    url: Option<String>,
+    host: String,
+    source: String,
+    deployment: Option<DeploymentRow>,
+}
+
+/// A state, and the kind that its colour shows.
+pub(crate) struct State {
+    pub(crate) text: &'static str,
+    pub(crate) kind: &'static str,
+}
+
+impl State {
+    pub(crate) fn of(state: ApplicationState) -> Self {
+        let kind = match state {
+            ApplicationState::UnderWay(_) => "busy",
+            ApplicationState::Running => "good",
+            ApplicationState::Failed => "bad",
+            ApplicationState::Stopped => "off",
+        };
+        Self { text: state.as_str(), kind }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "applications.html")]
+struct ApplicationsPage {
+    frame: Frame,
+    rows: Vec<Row>,
+    pager: Pager,
+    search: String,
+    environment: String,
+    is_filtered: bool,
+    may_create: bool,
+}
+
+async fn applications(
+    request: HttpRequest,
+    dashboard: Data<Dashboard>,
+    visitor: Visitor,
+) -> Result<HttpResponse, PageError> {
+    let search = parameter(&request, "search").unwrap_or_default().trim().to_owned();
+    let environment = parameter(&request, "environment").unwrap_or_default().trim().to_owned();
+    let wanted = Some(environment.as_str()).filter(|text| !text.is_empty()).map(str::parse).transpose();
+    let wanted = wanted.map_err(|invalid| Error::Invalid(format!("environment {invalid}")))?;
+    let filter = ApplicationFilter {
+        search: Some(search.clone()).filter(|text| !text.is_empty()),
+        environment: wanted,
+        state: None,
+    };
+    let number = parameter(&request, "page");
+    let services = &dashboard.services;
+    let found = services.applications.list(&visitor, &filter, requested(number.as_deref(), PAGE)?).await?;
+    let ids: Vec<_> = found.items.iter().map(|(summary, _)| summary.application.id).collect();
+    let newest = services.deployments.newest(&visitor, &ids).await?;
+    let mut newest: HashMap<ApplicationId, Deployment> =
+        newest.into_iter().map(|deployment| (deployment.application_id, deployment)).collect();
+    let pager = Pager::of(&found, &[("search", &search), ("environment", &environment)]);
+    let row = |(summary, _): (ApplicationSummary, _)| {
+        let newest = newest.remove(&summary.application.id);
+        row(&dashboard, &summary.application, newest.as_ref())
+    };
+    page(&ApplicationsPage {
+        frame: Frame::new(&request, &visitor, Section::Applications, "Applications"),
+        rows: found.items.into_iter().map(row).collect(),
+        pager,
+        is_filtered: !search.is_empty() || !environment.is_empty(),
+        search,
+        environment,
+        may_create: visitor.may(Resource::Deploy, Action::Create),
+    })
+}
+
+fn row(dashboard: &Dashboard, application: &Application, newest: Option<&Deployment>) -> Row {
+    let blueprint = &application.blueprint;
+    Row {
+        id: application.id.to_string(),
+        name: blueprint.name.to_string(),
+        environment: blueprint.environment.to_string(),
+        state: State::of(application.status.state),
+        url: dashboard.services.applications.url(application),
+        host: application.hosts().next().unwrap_or_default().to_owned(),
+        source: source(application),
+        deployment: newest.map(|deployment| DeploymentRow::new(deployment, application.live)),
+    }
+}
+
+/// Returns the repository without what every URL has, and the branch.
+fn source(application: &Application) -> String {
+    let repository = application.blueprint.repository.as_str();
+    let repository = repository.split_once("://").map_or(repository, |(_, rest)| rest);
+    let repository = repository.trim_end_matches(".git");
+    match &application.blueprint.branch {
+        Some(branch) => format!("{repository} · {branch}"),
+        None => repository.to_owned(),
+    }
+}
+
+/// The header that the pages of an application share.
+pub(crate) struct Head {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) environment: String,
+    pub(crate) state: State,
+    pub(crate) url: Option<String>,
+    pub(crate) tab: &'static str,
+    pub(crate) is_live: bool,
+    pub(crate) is_busy: bool,
+    pub(crate) may_update: bool,
+    pub(crate) may_create: bool,
+    pub(crate) may_delete: bool,
+}
+
+impl Head {
+    pub(crate) fn new(
+        dashboard: &Dashboard,
+        visitor: &Visitor,
+        application: &Application,
+        tab: &'static str,
+    ) -> Self {
+        Self {
+            id: application.id.to_string(),
+            name: application.blueprint.name.to_string(),
+            environment: application.blueprint.environment.to_string(),
+            state: State::of(application.status.state),
+            url: dashboard.services.applications.url(application),
+            tab,
+            is_live: application.live.is_some(),
+            is_busy: matches!(application.status.state, ApplicationState::UnderWay(_)),
+            may_update: visitor.may(Resource::Deploy, Action::Update),
+            may_create: visitor.may(Resource::Deploy, Action::Create),
+            may_delete: visitor.may(Resource::Deploy, Action::Delete),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "application.html")]
+struct ApplicationPage {
+    frame: Frame,
+    head: Head,
+    hosts: Vec<String>,
+    source: String,
+    build_pack: &'static str,
+    port: u16,
+    creator: String,
+    created: Time,
+    breakdown: Option<String>,
+    live: Option<DeploymentRow>,
+    deployments: Vec<DeploymentRow>,
+    lines: Vec<LogRow>,
+    is_site: bool,
+}
+
+async fn overview(
+    request: HttpRequest,
+    dashboard: Data<Dashboard>,
+    visitor: Visitor,
+    path: Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let (detail, _) = dashboard.services.applications.detail(&visitor, application_id(&path)?).await?;
+    let ApplicationDetail { summary, deployments, logs } = detail;
+    let ApplicationSummary { application, user, breakdown, .. } = summary;
+    let blueprint = &application.blueprint;
+    let all: Vec<_> = deployments.iter().map(|one| DeploymentRow::new(one, application.live)).collect();
+    let (mut live, mut recent) = (None, Vec::new());
+    for (number, row) in all.into_iter().enumerate() {
+        if row.is_live {
+            live = Some(row.clone());
+        }
+        if number < RECENT {
+            recent.push(row);
+        }
+    }
+    let skipped = logs.len().saturating_sub(12);
+    page(&ApplicationPage {
+        frame: Frame::new(&request, &visitor, Section::Applications, blueprint.name.to_string()),
+        head: Head::new(&dashboard, &visitor, &application, "overview"),
+        hosts: application.hosts().map(str::to_owned).collect(),
+        source: source(&application),
+        build_pack: blueprint.build_pack.as_str(),
+        port: blueprint.port.get(),
+        creator: user.username.to_string(),
+        created: Time(application.created_at),
+        breakdown,
+        live,
+        deployments: recent,
+        lines: logs.into_iter().skip(skipped).map(LogRow::from).collect(),
+        is_site: blueprint.build_pack == launchway_domain::applications::BuildPack::Static,
+    })
+}
+
+#[derive(Template)]
+#[template(path = "deployments.html")]
+struct DeploymentsPage {
+    frame: Frame,
+    head: Head,
+    rows: Vec<DeploymentRow>,
+    pager: Pager,
+}
+
+async fn deployments(
+    request: HttpRequest,
+    dashboard: Data<Dashboard>,
+    visitor: Visitor,
+    path: Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let id = application_id(&path)?;
+    let (detail, _) = dashboard.services.applications.detail(&visitor, id).await?;
+    let application = detail.summary.application;
+    let number = parameter(&request, "page");
+    let found =
+        dashboard.services.deployments.list(&visitor, id, requested(number.as_deref(), PAGE)?).await?;
+    let title = format!("Deployments of {}", application.blueprint.name);
+    page(&DeploymentsPage {
+        frame: Frame::new(&request, &visitor, Section::Applications, title),
+        head: Head::new(&dashboard, &visitor, &application, "deployments"),
+        pager: Pager::of(&found, &[]),
+        rows: rows(&found.items, application.live),
+    })
+}
+
+async fn redeploy(
+    dashboard: Data<Dashboard>,
+    submitted: Submitted,
+    path: Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let id = application_id(&path)?;
+    let detail = dashboard.services.deployments.redeploy(&submitted.visitor, id, None).await?;
+    Ok(see_other(format!("{PREFIX}/deployments/{}?done=redeployed", detail.deployment.id)))
+}
+
+async fn restart(
+    dashboard: Data<Dashboard>,
+    submitted: Submitted,
+    path: Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let id = application_id(&path)?;
+    dashboard.services.applications.restart(&submitted.visitor, id).await?;
+    Ok(see_other(format!("{PREFIX}/applications/{id}?done=restarted")))
+}
+
+async fn stop(
+    dashboard: Data<Dashboard>,
+    submitted: Submitted,
+    path: Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let id = application_id(&path)?;
+    dashboard.services.applications.stop(&submitted.visitor, id).await?;
+    Ok(see_other(format!("{PREFIX}/applications/{id}?done=stopped")))
+}
+
+async fn delete(
+    dashboard: Data<Dashboard>,
+    Submitted { visitor, form }: Submitted,
+    path: Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let id = application_id(&path)?;
+    let (detail, _) = dashboard.services.applications.detail(&visitor, id).await?;
+    let name = detail.summary.application.blueprint.name;
+    if form.text("name").trim() != name.as_str() {
+        let message = format!("type the name `{name}` to delete this application; nothing was deleted");
+        return Err(PageError::new(StatusCode::BAD_REQUEST, message));
+    }
+    dashboard.services.applications.delete(&visitor, id).await?;
+    Ok(see_other(format!("{PREFIX}/applications?done=deleted")))
+}

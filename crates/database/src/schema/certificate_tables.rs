@@ -1,0 +1,44 @@
+//! The tables of certificates.
+
+use diesel::table;
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::super::columns::{Id, Ts};
+
+    certificates (domain) {
+        domain -> Text,
+        application_id -> Nullable<Id>,
+        source -> Text,
+        chain -> Nullable<Text>,
+        private_key -> Nullable<Text>,
+        not_before -> Nullable<Ts>,
+        not_after -> Nullable<Ts>,
+        failures -> Integer,
+        last_error -> Nullable<Text>,
+        next_attempt_at -> Nullable<Ts>,
+        updated_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::super::columns::Ts;
+
+    acme_accounts (directory) {
+        directory -> Text,
+        credentials -> Text,
+        created_at -> Ts,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::super::columns::Ts;
+
+    acme_challenges (token) {
+        token -> Text,
+        key_authorization -> Text,
+        created_at -> Ts,
+    }
+}

@@ -1,0 +1,482 @@
+//! Certificates of host names, and the ACME server that issues them.
+//!
+//! **Invariant:** a private key is stored only sealed, and leaves the server only for a front proxy.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::TimeDelta;
+
+use crate::{
+    applications::Hostname,
+    clock::Timestamp,
+    deployments::StepError,
+    ids::{ApplicationId, DeploymentId},
+    organizations::Scope,
+    secret::{Sealed, Secret},
+    store_error::StoreError,
+    value::named,
+};
+
+named!(
+    /// The origin of a certificate.
+    CertificateSource,
+    "the origin of a certificate",
+    {
+        Acme => "acme",
+        Uploaded => "uploaded",
+    }
+);
+
+named!(
+    /// The state of the certificate of a domain.
+    CertificateState,
+    "the state of a certificate",
+    {
+        // It has not been issued yet.
+        Pending => "pending",
+        Valid => "valid",
+        // It is not served any more.
+        Expired => "expired",
+        // None could be issued so far.
+        Failed => "failed",
+    }
+);
+
+/// The certificate of one domain, or the request for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// The domain.
+    pub domain: Hostname,
+    /// The application that has the domain; `None` for the domain of the API.
+    pub application_id: Option<ApplicationId>,
+    /// The origin.
+    pub source: CertificateSource,
+    /// The certificate and its key; `None` until one was issued.
+    pub issued: Option<IssuedCertificate>,
+    /// The number of failed attempts since the last one that succeeded.
+    pub failures: u32,
+    /// The reason of the last failure.
+    pub last_error: Option<String>,
+    /// The time of the next attempt to issue or to renew it; `None` for one that was uploaded.
+    pub next_attempt_at: Option<Timestamp>,
+    /// The time of the last change.
+    pub updated_at: Timestamp,
+}
+
+/// A certificate that was issued, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedCertificate {
+    /// The chain as PEM, the certificate itself first.
+    pub chain: String,
+    /// The private key as PEM; see [`Certificate::associated_data`].
+    pub key: Sealed,
+    /// The time from which it is valid.
+    pub not_before: Timestamp,
+    /// The time at which it expires.
+    pub not_after: Timestamp,
+}
+
+impl Certificate {
+    /// The time before the expiry at which an application's log says that the certificate could not be renewed.
+    pub const WARNED_BEFORE: TimeDelta = TimeDelta::days(14);
+
+    /// The shortest and the longest wait after a failure. Public servers limit the failures of an hour.
+    pub const RETRIES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(12 * 60 * 60));
+
+    /// Returns the associated data (AEAD) of the private key of a domain's certificate.
+    #[must_use]
+    pub fn associated_data(domain: &Hostname) -> String {
+        format!("certificates.private_key:{domain}")
+    }
+
+    /// Returns its state at `now`.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> CertificateState {
+        match &self.issued {
+            Some(issued) if issued.not_after > now => CertificateState::Valid,
+            Some(_) => CertificateState::Expired,
+            None if self.last_error.is_some() => CertificateState::Failed,
+            None => CertificateState::Pending,
+        }
+    }
+
+    /// Returns the time at which a certificate is renewed: after two thirds of its life, and up to a twentieth of it
+    /// later, by a random number, so that those of one day are not all renewed at once.
+    #[must_use]
+    pub fn renewal_at(not_before: Timestamp, not_after: Timestamp, random: u32) -> Timestamp {
+        let life = not_after - not_before;
+        let jitter = (life / 20).num_milliseconds().saturating_mul(i64::from(random)) / i64::from(u32::MAX);
+        not_before + life * 2 / 3 + TimeDelta::milliseconds(jitter)
+    }
+
+    /// Returns the wait after so many failures in a row. The server may ask for a longer one.
+    #[must_use]
+    pub fn retry_after(failures: u32, requested: Option<Duration>) -> Duration {
+        let (shortest, longest) = Self::RETRIES;
+        let wait = shortest.saturating_mul(4_u32.saturating_pow(failures.saturating_sub(1))).min(longest);
+        wait.max(requested.unwrap_or_default())
+    }
+}
+
+/// The answer to a challenge by which an ACME server checks that a domain leads here (HTTP-01, RFC 8555).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// The token in the path of the request.
+    pub token: String,
+    /// The body of the answer.
+    pub key_authorization: String,
+}
+
+/// A certificate as an ACME server issued it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCertificate {
+    /// The chain as PEM, the certificate itself first.
+    pub chain: String,
+    /// The private key as PEM.
+    pub key: Secret<String>,
+    /// The time from which it is valid.
+    pub not_before: Timestamp,
+    /// The time at which it expires.
+    pub not_after: Timestamp,
+}
+
+/// The reason why a certificate was not issued.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct IssueError {
+    /// A sentence for the owner of the domain.
+    pub message: String,
+    /// The wait that the server asks for.
+    pub retry_after: Option<Duration>,
+}
+
+impl IssueError {
+    /// Returns an error without a requested wait.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), retry_after: None }
+    }
+}
+
+/// Publishes the answers to challenges, so that an ACME server finds them.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait ChallengeResponder: Send + Sync {
+    /// Returns when every front proxy has the answer.
+    ///
+    /// # Errors
+    /// [`IssueError`] if one does not get it.
+    async fn publish(&self, challenge: Challenge) -> Result<(), IssueError>;
+}
+
+/// Issues certificates.
+#[async_trait]
+pub trait CertificateIssuer: Send + Sync {
+    /// Returns the URL of its directory, which identifies it.
+    fn directory(&self) -> String;
+
+    /// Registers an account, and returns its credentials.
+    ///
+    /// # Errors
+    /// [`IssueError`] if the server is unreachable, or refuses.
+    async fn register(&self) -> Result<Secret<String>, IssueError>;
+
+    /// Issues a certificate for a domain. Ends within a few minutes.
+    ///
+    /// # Errors
+    /// [`IssueError`] if the server is unreachable, or refuses.
+    async fn issue(
+        &self,
+        account: &Secret<String>,
+        domain: &Hostname,
+        responder: &dyn ChallengeResponder,
+    ) -> Result<NewCertificate, IssueError>;
+}
+
+/// Checks certificates that users upload.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait CertificateParser: Send + Sync {
+    /// Reads a chain and its private key, both as PEM, and returns them in the form that is stored.
+    ///
+    /// # Errors
+    /// A sentence if one cannot be read, the key is not that of the certificate, or the certificate is not valid for
+    /// the domain at `now`.
+    fn parse(
+        &self,
+        chain: &str,
+        key: &Secret<String>,
+        domain: &Hostname,
+        now: Timestamp,
+    ) -> Result<NewCertificate, String>;
+}
+
+/// A certificate as a front proxy gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedCertificate {
+    /// The domain.
+    pub domain: Hostname,
+    /// The chain as PEM.
+    pub chain: String,
+    /// The private key as PEM.
+    pub key: Secret<String>,
+    /// The time at which it expires.
+    pub not_after: Timestamp,
+}
+
+/// The front proxy of this server, which serves certificates and answers challenges.
+///
+/// Promises: a change is effective once the call has returned, and closes no connection; certificates survive a restart
+/// of the proxy.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait CertificateServer: Send + Sync {
+    /// Returns the revision of its certificates; `None` if it does not serve TLS.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] if it is unreachable.
+    async fn revision(&self) -> Result<Option<String>, StepError>;
+
+    /// Replaces all certificates.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] if it is unreachable.
+    async fn set_certificates(
+        &self,
+        revision: &str,
+        certificates: Vec<ServedCertificate>,
+    ) -> Result<(), StepError>;
+
+    /// Replaces all answers to challenges.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] if it is unreachable.
+    async fn set_challenges(&self, challenges: Vec<Challenge>) -> Result<(), StepError>;
+}
+
+/// The difference between the certificates and the domains that need one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CertificateChanges {
+    /// The domains of applications without a certificate. Names under `localhost` need none.
+    pub missing: Vec<(Hostname, ApplicationId)>,
+    /// The domain of the API has none, and needs one.
+    pub is_api_missing: bool,
+    /// There is a certificate whose domain is not in use any more.
+    pub has_unused: bool,
+}
+
+/// Reads certificates.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait CertificateRepository: Send + Sync {
+    /// Returns the certificates of these applications of an organization, sorted by domain.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn certificates_of(
+        &self,
+        scope: Scope,
+        applications: &[ApplicationId],
+    ) -> Result<Vec<Certificate>, StoreError>;
+
+    /// Returns every certificate of the installation, sorted by domain.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn certificates(&self) -> Result<Vec<Certificate>, StoreError>;
+
+    /// Returns the certificates that are due to be issued or renewed, those first that are due for longest.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn due_certificates(&self, now: Timestamp) -> Result<Vec<Certificate>, StoreError>;
+
+    /// Compares the certificates with the domains of all applications and that of the API.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn certificate_changes(
+        &self,
+        api_domain: Option<Hostname>,
+    ) -> Result<CertificateChanges, StoreError>;
+
+    /// Returns the live deployment of an application, whose log users read.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn live_deployment(&self, application: ApplicationId) -> Result<Option<DeploymentId>, StoreError>;
+
+    /// Returns a text that changes with every change of a certificate that was issued.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn certificates_revision(&self) -> Result<String, StoreError>;
+
+    /// Returns the challenges that are to be answered.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn challenges(&self) -> Result<Vec<Challenge>, StoreError>;
+
+    /// Returns the sealed credentials of the account at a directory; see [`account_associated_data`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn acme_account(&self, directory: &str) -> Result<Option<Sealed>, StoreError>;
+}
+
+/// Returns the associated data (AEAD) of the credentials of the account at a directory.
+#[must_use]
+pub fn account_associated_data(directory: &str) -> String {
+    format!("acme_accounts.credentials:{directory}")
+}
+
+/// Changes to certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Inserts the request for a certificate, due at once, unless the domain has one. `Stale` if the application does
+    /// not have the domain any more.
+    Request {
+        /// The domain.
+        domain: Hostname,
+        /// The application; `None` for the domain of the API.
+        application_id: Option<ApplicationId>,
+        /// The time of the request.
+        at: Timestamp,
+    },
+    /// Replaces the certificate of a domain by one that an ACME server issued. `Stale` if the record is gone or was
+    /// replaced by an uploaded one.
+    Issue {
+        /// The domain.
+        domain: Hostname,
+        /// The certificate.
+        issued: IssuedCertificate,
+        /// The time of its renewal.
+        renew_at: Timestamp,
+        /// The time of the change.
+        at: Timestamp,
+    },
+    /// Records a failure. `Stale` if the record is gone or was replaced by an uploaded one.
+    Fail {
+        /// The domain.
+        domain: Hostname,
+        /// The reason.
+        reason: String,
+        /// The time of the next attempt.
+        next_attempt_at: Timestamp,
+        /// The time of the failure.
+        at: Timestamp,
+    },
+    /// Stores the certificate that a user uploaded for a domain of an application, in place of any other. `Stale` if the
+    /// application does not have the domain.
+    Upload {
+        /// The organization of the application.
+        scope: Scope,
+        /// The application.
+        application_id: ApplicationId,
+        /// The domain.
+        domain: Hostname,
+        /// The certificate.
+        issued: IssuedCertificate,
+        /// The time of the change.
+        at: Timestamp,
+    },
+    /// Deletes the certificate of a domain of an application. `Stale` if it has none.
+    Delete {
+        /// The organization of the application.
+        scope: Scope,
+        /// The application.
+        application_id: ApplicationId,
+        /// The domain.
+        domain: Hostname,
+    },
+    /// Deletes the certificates of domains that their applications do not have any more, and of deleted applications.
+    /// The domain of the API keeps its own.
+    DeleteUnused {
+        /// The domain of the API, if it is served.
+        api_domain: Option<Hostname>,
+    },
+    /// Stores the account at a directory, unless there is one.
+    Register {
+        /// The URL of the directory.
+        directory: String,
+        /// The credentials; see [`account_associated_data`].
+        credentials: Sealed,
+        /// The time of the registration.
+        at: Timestamp,
+    },
+    /// Adds the answer to a challenge.
+    AddChallenge {
+        /// The challenge.
+        challenge: Challenge,
+        /// The time of the change.
+        at: Timestamp,
+    },
+    /// Removes the answers to challenges with these tokens, and those that were added before `older_than`.
+    RemoveChallenges {
+        /// The tokens.
+        tokens: Vec<String>,
+        /// The time before which answers are out of date.
+        older_than: Timestamp,
+    },
+}
+
+impl Write {
+    /// Returns whether the change requires an entry in the audit log: those of users do.
+    pub(crate) fn needs_audit(&self) -> bool {
+        matches!(self, Self::Upload { .. } | Self::Delete { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    fn at(days: i64) -> Timestamp {
+        DateTime::UNIX_EPOCH + TimeDelta::days(days)
+    }
+
+    #[test]
+    fn a_certificate_is_renewed_after_two_thirds_of_its_life() {
+        assert_eq!(Certificate::renewal_at(at(0), at(90), 0), at(60));
+        let latest = Certificate::renewal_at(at(0), at(90), u32::MAX);
+        assert_eq!(latest, at(60) + TimeDelta::days(90) / 20);
+    }
+
+    #[test]
+    fn failures_are_retried_ever_later_within_limits() {
+        let minutes = |failures| Certificate::retry_after(failures, None).as_secs() / 60;
+        assert_eq!([1, 2, 3, 4, 5, 6].map(minutes), [1, 4, 16, 64, 256, 720]);
+        assert_eq!(minutes(u32::MAX), 720);
+        let day = Duration::from_secs(24 * 60 * 60);
+        assert_eq!(Certificate::retry_after(1, Some(day)), day);
+    }
+
+    #[test]
+    fn the_state_follows_the_expiry_and_the_last_error() {
+        let issued = IssuedCertificate {
+            chain: String::new(),
+            key: Sealed(String::new()),
+            not_before: at(0),
+            not_after: at(90),
+        };
+        let pending = Certificate {
+            domain: "shop.example".parse().unwrap(),
+            application_id: None,
+            source: CertificateSource::Acme,
+            issued: None,
+            failures: 0,
+            last_error: None,
+            next_attempt_at: None,
+            updated_at: at(0),
+        };
+        let failed = Certificate { last_error: Some("no address".to_owned()), ..pending.clone() };
+        let valid = Certificate { issued: Some(issued), ..failed.clone() };
+        assert_eq!(pending.state(at(1)), CertificateState::Pending);
+        assert_eq!(failed.state(at(1)), CertificateState::Failed);
+        assert_eq!(valid.state(at(89)), CertificateState::Valid);
+        assert_eq!(valid.state(at(90)), CertificateState::Expired);
+    }
+}

@@ -1,0 +1,10 @@
+//! Certificates: issued by an ACME server, or uploaded.
+
+mod acme;
+mod http;
+mod parser;
+
+pub use self::{
+    acme::{AcmeIssuer, AcmeOptions},
+    parser::PemParser,
+};

@@ -1,0 +1,95 @@
+//! Certificates that a real ACME server issues.
+
+use std::time::Duration;
+
+use launchway_testkit::server::TestServer;
+use serde_json::{Value, json};
+
+use super::{Ports, certificates, create, pebble::Pebble};
+use crate::wait::until_within;
+
+/// The time in which a certificate is issued, even if one attempt fails and is repeated after a minute.
+const ISSUED: Duration = Duration::from_secs(120);
+const YEAR: u32 = 365 * 24 * 60 * 60;
+
+fn configured(ports: &Ports, pebble: &Pebble) -> Vec<(String, String)> {
+    let acme = pebble.settings().map(|(name, value)| (name.to_owned(), value));
+    ports.settings().into_iter().chain(acme).collect()
+}
+
+fn borrowed(settings: &[(String, String)]) -> Vec<(&str, &str)> {
+    settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+#[test]
+fn a_domain_gets_a_certificate_which_is_renewed_and_expires() {
+    let ports = Ports::free();
+    let mut pebble = Pebble::checking(&ports, 40);
+    let server = TestServer::configured(&borrowed(&configured(&ports, &pebble)));
+    let admin = server.admin();
+    let id = create(&admin, "shop.example.com");
+    let served = || ports.page("shop.example.com", &pebble.root()).ok();
+    until_within(ISSUED, "the certificate", served);
+    let location = format!("https://shop.example.com:{}/", ports.tls);
+    assert_eq!(ports.plain("shop.example.com"), (308, Some(location)), "{}", pebble.log());
+    let first = certificates(&admin, &id)[0].clone();
+    assert_eq!((&first["domain"], &first["state"]), (&json!("shop.example.com"), &json!("valid")));
+
+    let renewed = || {
+        let now = certificates(&admin, &id)[0].clone();
+        (now["not_after"] != first["not_after"]).then_some(now)
+    };
+    let renewed = until_within(ISSUED, "the renewal", renewed);
+    assert_eq!((&renewed["state"], &renewed["last_error"]), (&json!("valid"), &Value::Null));
+    served().unwrap();
+
+    pebble.stop();
+    let failed = || {
+        let now = certificates(&admin, &id)[0].clone();
+        now["last_error"].is_string().then_some(now)
+    };
+    let failed = until_within(ISSUED, "the failure of the next renewal", failed);
+    let reason = failed["last_error"].as_str().unwrap();
+    assert!(reason.starts_with("the ACME server cannot be reached"), "{reason}");
+    let expired = || (certificates(&admin, &id)[0]["state"] == "expired").then_some(());
+    until_within(ISSUED, "the expiry", expired);
+    ports.page("shop.example.com", &pebble.root()).unwrap_err();
+    assert_eq!(ports.plain("shop.example.com").0, 503, "redirected to a certificate that has expired");
+}
+
+#[test]
+fn a_domain_that_leads_elsewhere_gets_the_reason() {
+    let (ports, elsewhere) = (Ports::free(), Ports::free());
+    let pebble = Pebble::checking(&elsewhere, YEAR);
+    let server = TestServer::configured(&borrowed(&configured(&ports, &pebble)));
+    let admin = server.admin();
+    let id = create(&admin, "shop.example.com");
+    let failed = || {
+        let now = certificates(&admin, &id)[0].clone();
+        (now["state"] == "failed").then_some(now)
+    };
+    let failed = until_within(ISSUED, "the failure", failed);
+    let reason = failed["last_error"].as_str().unwrap();
+    assert!(reason.starts_with("the ACME server refused (connection)"), "{reason}");
+    assert_eq!(failed["not_after"], Value::Null);
+    assert_eq!(ports.plain("shop.example.com").0, 503);
+}
+
+#[test]
+fn every_replica_answers_challenges_and_serves_the_certificate() {
+    let (leader, other) = (Ports::free(), Ports::free());
+    // It reaches only the front proxy of the replica that does not lead.
+    let pebble = Pebble::checking(&other, YEAR);
+    let server = TestServer::configured_on_postgres(&borrowed(&configured(&leader, &pebble)));
+    let admin = server.admin();
+    let replica = server.replica(&borrowed(&configured(&other, &pebble)));
+    let there = admin.at(replica.url());
+    let id = create(&there, "shop.example.com");
+    for ports in [&leader, &other] {
+        let served = || ports.page("shop.example.com", &pebble.root()).ok();
+        until_within(ISSUED, "the certificate", served);
+    }
+    assert_eq!(certificates(&there, &id), certificates(&admin, &id));
+    replica.kill_front();
+    server.kill_front();
+}
