@@ -3,8 +3,8 @@
 use launchway_application::{Error, applications::NewApplication};
 use launchway_domain::{
     applications::{
-        Application, Blueprint, Branch, BuildPack, HealthCheckPath, Hostname, Labels, Port, ProxyServer,
-        Repository, RunCommand,
+        Application, Blueprint, Branch, BuildPack, CopyCount, HealthCheckPath, Hostname, Labels, Port,
+        ProxyServer, Repository, RunCommand,
     },
     value::InvalidValue,
 };
@@ -15,6 +15,13 @@ use crate::{fields::Fields, form::Form};
 pub(super) fn port(text: &str) -> Result<Port, InvalidValue> {
     let number: i64 =
         text.trim().parse().map_err(|_invalid| InvalidValue::text("a number between 1 and 65535", text))?;
+    number.try_into()
+}
+
+/// Reads a number of copies.
+pub(super) fn copies(text: &str) -> Result<CopyCount, InvalidValue> {
+    let number: i64 =
+        text.trim().parse().map_err(|_invalid| InvalidValue::text("a number between 1 and 100", text))?;
     number.try_into()
 }
 
@@ -95,6 +102,7 @@ pub(super) fn new_application(form: &Form) -> Result<NewApplication, Error> {
         labels: Labels::default(),
         health_check_path,
         auto_deploy: form.is_checked("auto_deploy"),
+        copies: CopyCount::ONE,
     };
     let environment_variables = environment_variables.unwrap_or_default();
     Ok(NewApplication { credentials, environment_variables, ..blueprint.into() })
@@ -115,6 +123,7 @@ pub(super) fn shown(application: &Application) -> Form {
         .with("environment", blueprint.environment.as_str())
         .with("domain", text(blueprint.domain.as_ref().map(Hostname::as_str)))
         .with("port", blueprint.port.get().to_string())
+        .with("replicas", blueprint.copies.get().to_string())
         .with("pre_run_command", text(blueprint.pre_run_command.as_ref().map(RunCommand::as_str)))
         .with("post_run_command", text(blueprint.post_run_command.as_ref().map(RunCommand::as_str)))
         .with("proxy_server", blueprint.proxy_server.as_str())

@@ -115,6 +115,9 @@ fn change(form: &Form, shown: &Form) -> Result<ApplicationChange, Error> {
             "post_run_command" => fields.required(name).map(|value| change.post_run_command = Some(value)),
             "health_check_path" => fields.required(name).map(|value| change.health_check_path = Some(value)),
             "port" => fields.required_by(name, blueprint::port).map(|value| change.port = Some(value)),
+            "replicas" => {
+                fields.required_by(name, blueprint::copies).map(|value| change.copies = Some(value))
+            }
             "build_pack" => {
                 fields.required_by(name, blueprint::build_pack).map(|value| change.build_pack = Some(value))
             }
