@@ -1,5 +1,6 @@
 //! Certificates of domains: issued by an ACME server, or uploaded.
 
+mod api_domain;
 mod issuance;
 mod pebble;
 
@@ -52,11 +53,17 @@ impl Ports {
 
     /// Returns the body at a host over TLS, if its certificate is valid by the authorities in `file`.
     fn page(&self, host: &str, file: &Path) -> Result<String, String> {
+        self.curl(host, "/", &[], file)
+    }
+
+    /// Returns the body at a path of a host in the same way, with further arguments of curl.
+    fn curl(&self, host: &str, path: &str, arguments: &[&str], file: &Path) -> Result<String, String> {
         let output = Command::new("curl")
             .args(["--silent", "--show-error", "--max-time", "20", "--cacert"])
             .arg(file)
             .args(["--resolve", &format!("{host}:{}:127.0.0.1", self.tls)])
-            .arg(format!("https://{host}:{}/", self.tls))
+            .args(arguments)
+            .arg(format!("https://{host}:{}{path}", self.tls))
             .output()
             .unwrap();
         match output.status.success() {
@@ -79,11 +86,15 @@ fn free_port() -> u16 {
 
 /// Creates an application with a domain, and returns its id.
 fn create(admin: &Client, domain: &str) -> String {
+    try_to_create(admin, domain).success()["id"].as_str().unwrap().to_owned()
+}
+
+fn try_to_create(admin: &Client, domain: &str) -> Answer {
     let body = json!({
         "name": "shop", "environment": "production", "repository": "registry.invalid/shop",
         "build_pack": "image", "port": 80, "domain": domain,
     });
-    admin.post(APPLICATION, &body).success()["id"].as_str().unwrap().to_owned()
+    admin.post(APPLICATION, &body)
 }
 
 /// Returns the certificates of an application.

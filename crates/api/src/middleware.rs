@@ -66,8 +66,9 @@ pub async fn middleware<B: MessageBody + 'static>(
     let status = response.status().as_u16();
     let mounted = response.request().app_data::<Mounted>();
     api.metrics.count(method, mounted.map(|mounted| mounted.path), status, began.elapsed());
-    #[cfg(debug_assertions)]
-    if let Some(undeclared) = undeclared_error(&response) {
+    if cfg!(debug_assertions)
+        && let Some(undeclared) = undeclared_error(&response)
+    {
         span.in_scope(|| tracing::error!("{undeclared}"));
         let failure = ApiError::internal(undeclared).error_response();
         return Ok(response.into_response(failure).map_into_right_body());
@@ -85,7 +86,6 @@ pub async fn middleware<B: MessageBody + 'static>(
 }
 
 /// Returns a sentence about an error code that the endpoint does not declare.
-#[cfg(debug_assertions)]
 fn undeclared_error<B>(response: &ServiceResponse<B>) -> Option<String> {
     let code = response.response().error()?.as_error::<ApiError>()?.code();
     let (request, mounted) = (response.request(), response.request().app_data::<Mounted>()?);

@@ -11,6 +11,7 @@ use actix_web::{
     },
     web::{Bytes, Data, Query},
 };
+use subtle::ConstantTimeEq as _;
 use tokio::time::timeout;
 
 use crate::{Dashboard, error::PageError, visitor::Visitor};
@@ -95,8 +96,8 @@ impl FromRequest for Submitted {
         let (visitor, form) = (Visitor::from_request(request, payload), Form::from_request(request, payload));
         Box::pin(async move {
             let (visitor, form) = (visitor.await?, form.await?);
-            // Both are hashes of the same length, so a comparison reveals nothing that helps to guess.
-            if form.text(TOKEN) != visitor.form_token {
+            let is_own = form.text(TOKEN).as_bytes().ct_eq(visitor.form_token.as_bytes());
+            if !bool::from(is_own) {
                 return Err(foreign());
             }
             Ok(Self { visitor, form })

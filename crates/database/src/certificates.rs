@@ -10,7 +10,7 @@ use launchway_domain::{
     applications::Hostname,
     certificates::{
         Certificate, CertificateChanges, CertificateRepository, CertificateSource, Challenge,
-        IssuedCertificate, Write,
+        ExpiringCertificate, IssuedCertificate, Write,
     },
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
@@ -68,6 +68,44 @@ impl TryFrom<CertificateRow> for Certificate {
     }
 }
 
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = certificates)]
+struct ExpiringRow {
+    domain: String,
+    #[diesel(select_expression = applications::id)]
+    application_id: DbId,
+    #[diesel(select_expression = applications::organization_id)]
+    organization_id: DbId,
+    #[diesel(select_expression = applications::name)]
+    application: String,
+    #[diesel(select_expression = applications::environment)]
+    environment: String,
+    source: String,
+    #[diesel(select_expression = certificates::not_before.assume_not_null())]
+    not_before: DbTs,
+    #[diesel(select_expression = certificates::not_after.assume_not_null())]
+    not_after: DbTs,
+    last_error: Option<String>,
+}
+
+impl TryFrom<ExpiringRow> for ExpiringCertificate {
+    type Error = QueryError;
+
+    fn try_from(row: ExpiringRow) -> Result<Self, QueryError> {
+        Ok(Self {
+            domain: Hostname::try_from(row.domain).map_err(QueryError::unreadable)?,
+            scope: Scope::of_record(row.organization_id.into()),
+            application_id: row.application_id.into(),
+            application: row.application,
+            environment: row.environment,
+            source: row.source.parse().map_err(QueryError::unreadable)?,
+            not_before: row.not_before.0,
+            not_after: row.not_after.0,
+            last_error: row.last_error,
+        })
+    }
+}
+
 #[async_trait]
 impl CertificateRepository for Database {
     async fn certificates_of(
@@ -110,6 +148,25 @@ impl CertificateRepository for Database {
                 .select(CertificateRow::as_select())
                 .load(connection)?;
             rows.into_iter().map(Certificate::try_from).collect()
+        })
+        .await
+    }
+
+    async fn expiring_certificates(&self, time: Timestamp) -> Result<Vec<ExpiringCertificate>, StoreError> {
+        self.read(move |connection| {
+            let is_new = certificates::warned_for
+                .is_null()
+                .or(certificates::warned_for.assume_not_null().ne(certificates::not_after.assume_not_null()));
+            let rows: Vec<ExpiringRow> = certificates::table
+                .inner_join(
+                    applications::table.on(certificates::application_id.eq(applications::id.nullable())),
+                )
+                .filter(certificates::not_after.lt(Some(DbTs(time))))
+                .filter(is_new)
+                .order((certificates::not_after.asc(), certificates::domain.asc()))
+                .select(ExpiringRow::as_select())
+                .load(connection)?;
+            rows.into_iter().map(ExpiringCertificate::try_from).collect()
         })
         .await
     }
@@ -265,6 +322,17 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .do_nothing()
                 .execute(backend))?;
             Ok(())
+        }
+        Write::Warn { domain, not_after } => {
+            let expiry = Some(DbTs(*not_after));
+            let is_new = certificates::warned_for
+                .is_null()
+                .or(certificates::warned_for.assume_not_null().ne(DbTs(*not_after)));
+            let row = certificates::table
+                .find(domain.as_str())
+                .filter(certificates::not_after.eq(expiry))
+                .filter(is_new);
+            guarded(diesel::update(row).set(certificates::warned_for.eq(expiry)).execute(connection)?)
         }
         Write::RemoveChallenges { tokens, older_than } => {
             let named = acme_challenges::table.filter(acme_challenges::token.eq_any(tokens));

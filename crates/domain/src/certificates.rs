@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** a private key is stored only sealed, and leaves the server only for a front proxy.
 
+mod write;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +19,8 @@ use crate::{
     store_error::StoreError,
     value::named,
 };
+
+pub use self::write::Write;
 
 named!(
     /// The origin of a certificate.
@@ -78,7 +82,7 @@ pub struct IssuedCertificate {
 }
 
 impl Certificate {
-    /// The time before the expiry at which an application's log says that the certificate could not be renewed.
+    /// The longest time before the expiry at which users are warned.
     pub const WARNED_BEFORE: TimeDelta = TimeDelta::days(14);
 
     /// The shortest and the longest wait after a failure. Public servers limit the failures of an hour.
@@ -108,6 +112,13 @@ impl Certificate {
         let life = not_after - not_before;
         let jitter = (life / 20).num_milliseconds().saturating_mul(i64::from(random)) / i64::from(u32::MAX);
         not_before + life * 2 / 3 + TimeDelta::milliseconds(jitter)
+    }
+
+    /// Returns the time from which users are warned that a certificate expires: two weeks before, or in a short life when a
+    /// sixth of it is left. A renewal is due well before.
+    #[must_use]
+    pub fn warning_at(not_before: Timestamp, not_after: Timestamp) -> Timestamp {
+        not_after - ((not_after - not_before) / 6).min(Self::WARNED_BEFORE)
     }
 
     /// Returns the wait after so many failures in a row. The server may ask for a longer one.
@@ -265,6 +276,29 @@ pub struct CertificateChanges {
     pub has_unused: bool,
 }
 
+/// A certificate that expires soon, with the data of its event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiringCertificate {
+    /// The domain.
+    pub domain: Hostname,
+    /// The organization of the application.
+    pub scope: Scope,
+    /// The application that has the domain.
+    pub application_id: ApplicationId,
+    /// The name of the application.
+    pub application: String,
+    /// The environment of the application.
+    pub environment: String,
+    /// The origin.
+    pub source: CertificateSource,
+    /// The time from which it is valid.
+    pub not_before: Timestamp,
+    /// The time at which it expires.
+    pub not_after: Timestamp,
+    /// The reason of the last failure.
+    pub last_error: Option<String>,
+}
+
 /// Reads certificates.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -290,6 +324,13 @@ pub trait CertificateRepository: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn due_certificates(&self, now: Timestamp) -> Result<Vec<Certificate>, StoreError>;
+
+    /// Returns the certificates of applications that expire before `time` and that nobody was warned of, those first
+    /// that expire first.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn expiring_certificates(&self, time: Timestamp) -> Result<Vec<ExpiringCertificate>, StoreError>;
 
     /// Compares the certificates with the domains of all applications and that of the API.
     ///
@@ -331,103 +372,6 @@ pub fn account_associated_data(directory: &str) -> String {
     format!("acme_accounts.credentials:{directory}")
 }
 
-/// Changes to certificates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Write {
-    /// Inserts the request for a certificate, due at once, unless the domain has one. `Stale` if the application does
-    /// not have the domain any more.
-    Request {
-        /// The domain.
-        domain: Hostname,
-        /// The application; `None` for the domain of the API.
-        application_id: Option<ApplicationId>,
-        /// The time of the request.
-        at: Timestamp,
-    },
-    /// Replaces the certificate of a domain by one that an ACME server issued. `Stale` if the record is gone or was
-    /// replaced by an uploaded one.
-    Issue {
-        /// The domain.
-        domain: Hostname,
-        /// The certificate.
-        issued: IssuedCertificate,
-        /// The time of its renewal.
-        renew_at: Timestamp,
-        /// The time of the change.
-        at: Timestamp,
-    },
-    /// Records a failure. `Stale` if the record is gone or was replaced by an uploaded one.
-    Fail {
-        /// The domain.
-        domain: Hostname,
-        /// The reason.
-        reason: String,
-        /// The time of the next attempt.
-        next_attempt_at: Timestamp,
-        /// The time of the failure.
-        at: Timestamp,
-    },
-    /// Stores the certificate that a user uploaded for a domain of an application, in place of any other. `Stale` if the
-    /// application does not have the domain.
-    Upload {
-        /// The organization of the application.
-        scope: Scope,
-        /// The application.
-        application_id: ApplicationId,
-        /// The domain.
-        domain: Hostname,
-        /// The certificate.
-        issued: IssuedCertificate,
-        /// The time of the change.
-        at: Timestamp,
-    },
-    /// Deletes the certificate of a domain of an application. `Stale` if it has none.
-    Delete {
-        /// The organization of the application.
-        scope: Scope,
-        /// The application.
-        application_id: ApplicationId,
-        /// The domain.
-        domain: Hostname,
-    },
-    /// Deletes the certificates of domains that their applications do not have any more, and of deleted applications.
-    /// The domain of the API keeps its own.
-    DeleteUnused {
-        /// The domain of the API, if it is served.
-        api_domain: Option<Hostname>,
-    },
-    /// Stores the account at a directory, unless there is one.
-    Register {
-        /// The URL of the directory.
-        directory: String,
-        /// The credentials; see [`account_associated_data`].
-        credentials: Sealed,
-        /// The time of the registration.
-        at: Timestamp,
-    },
-    /// Adds the answer to a challenge.
-    AddChallenge {
-        /// The challenge.
-        challenge: Challenge,
-        /// The time of the change.
-        at: Timestamp,
-    },
-    /// Removes the answers to challenges with these tokens, and those that were added before `older_than`.
-    RemoveChallenges {
-        /// The tokens.
-        tokens: Vec<String>,
-        /// The time before which answers are out of date.
-        older_than: Timestamp,
-    },
-}
-
-impl Write {
-    /// Returns whether the change requires an entry in the audit log: those of users do.
-    pub(crate) fn needs_audit(&self) -> bool {
-        matches!(self, Self::Upload { .. } | Self::Delete { .. })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
@@ -443,6 +387,14 @@ mod tests {
         assert_eq!(Certificate::renewal_at(at(0), at(90), 0), at(60));
         let latest = Certificate::renewal_at(at(0), at(90), u32::MAX);
         assert_eq!(latest, at(60) + TimeDelta::days(90) / 20);
+    }
+
+    #[test]
+    fn users_are_warned_two_weeks_or_a_sixth_of_the_life_before() {
+        assert_eq!(Certificate::warning_at(at(0), at(365)), at(351));
+        assert_eq!(Certificate::warning_at(at(0), at(90)), at(76));
+        assert_eq!(Certificate::warning_at(at(0), at(6)), at(5));
+        assert!(Certificate::warning_at(at(0), at(6)) > Certificate::renewal_at(at(0), at(6), u32::MAX));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The routing of traffic, and the certificates of it: by the front proxy, or none.
 
 use std::{
+    net::SocketAddr,
     path::Path,
     sync::{
         Arc,
@@ -11,6 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_domain::{
+    applications::Hostname,
     certificates::{CertificateServer, Challenge, ServedCertificate},
     deployments::{ContainerId, StepError},
     ids::ApplicationId,
@@ -32,13 +34,32 @@ pub struct FrontProxy {
     confirmed: Arc<AtomicU32>,
     /// That proxy knows that its routes do not expire.
     is_endless: Arc<AtomicBool>,
+    /// The route of the API.
+    api: Option<wire::Route>,
 }
+
+/// The name of the route of the API, which no application has: theirs are ids.
+const API: &str = "api";
 
 impl FrontProxy {
     /// Returns the proxy whose control socket is in `folder`.
     #[must_use]
     pub fn at(folder: &Path, max_wait: Duration) -> Self {
-        Self { control: Client::at(folder), max_wait, confirmed: Arc::default(), is_endless: Arc::default() }
+        let control = Client::at(folder);
+        Self { control, max_wait, confirmed: Arc::default(), is_endless: Arc::default(), api: None }
+    }
+
+    /// Also routes `domain` to the API at `address`, over HTTPS only.
+    #[must_use]
+    pub fn with_api(self, domain: &Hostname, address: SocketAddr) -> Self {
+        let endpoint = wire::Endpoint { id: API.to_owned(), address };
+        let api = wire::Route {
+            application: API.to_owned(),
+            hosts: vec![domain.as_str().to_owned()],
+            target: wire::Target::Endpoints(vec![endpoint]),
+            https_only: true,
+        };
+        Self { api: Some(api), ..self }
     }
 }
 
@@ -55,7 +76,8 @@ impl TrafficRouter for FrontProxy {
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
         self.confirmed.store(0, Ordering::Relaxed);
         let status = self.control.status().await.map_err(fault)?;
-        self.control.replace_all(routes.iter().map(on_the_wire).collect()).await.map_err(fault)?;
+        let routes = routes.iter().map(on_the_wire).chain(self.api.clone());
+        self.control.replace_all(routes.collect()).await.map_err(fault)?;
         self.confirmed.store(status.process, Ordering::Relaxed);
         self.is_endless.store(false, Ordering::Relaxed);
         Ok(())
@@ -137,7 +159,8 @@ fn on_the_wire(route: &Route) -> wire::Route {
         Target::Stopped => wire::Target::Stopped,
         Target::Absent => wire::Target::Absent,
     };
-    wire::Route { application: route.subject.to_string(), hosts: route.hosts.clone(), target }
+    let (application, hosts) = (route.subject.to_string(), route.hosts.clone());
+    wire::Route { application, hosts, target, https_only: false }
 }
 
 fn fault(error: ControlError) -> StepError {

@@ -23,8 +23,9 @@ use tokio_rustls::server::TlsStream;
 use crate::{
     close::Phase,
     exchange::{Peer, Scheme},
-    forward,
+    forward, http2,
     proxy::Proxy,
+    tls,
     wire::Wire,
 };
 
@@ -84,7 +85,10 @@ async fn greet(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
         // Boxed: only these connections have the buffers of TLS.
         Scheme::Https => {
             if let Some(stream) = Box::pin(shake_hands(proxy, stream)).await {
-                Box::pin(serve(proxy, stream, peer)).await;
+                match stream.get_ref().1.alpn_protocol() {
+                    Some(tls::HTTP_2) => Box::pin(http2::serve(proxy, stream, peer)).await,
+                    _ => Box::pin(serve(proxy, stream, peer)).await,
+                }
             }
         }
     }

@@ -98,6 +98,16 @@ impl Peer {
         }))
     }
 
+    /// Admits a stream of a connection with several, unless there are too many of this client, or of all.
+    pub(crate) fn admit_stream(&self, proxy: &Proxy) -> Option<StreamPermit> {
+        let permit = Arc::clone(&proxy.streams).try_acquire_owned().ok()?;
+        let seat = match self.is_trusted {
+            true => None,
+            false => Some(proxy.connection_limiter.admit(self.address, proxy.limits.per_client)?),
+        };
+        Some(StreamPermit { _permit: permit, _seat: seat })
+    }
+
     /// Returns the address for `X-Forwarded-For`.
     pub(crate) fn as_header(&self) -> &HeaderValue {
         &self.address_header
@@ -112,6 +122,13 @@ impl Peer {
     pub(crate) fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
+}
+
+/// The permit of a stream, which counts as a connection.
+#[derive(Debug)]
+pub(crate) struct StreamPermit {
+    _permit: OwnedSemaphorePermit,
+    _seat: Option<ConnectionPermit>,
 }
 
 fn to_header(text: String) -> HeaderValue {

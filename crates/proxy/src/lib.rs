@@ -10,6 +10,7 @@ pub mod control;
 mod exchange;
 mod forward;
 mod host;
+mod http2;
 pub mod pages;
 mod proxy;
 pub mod routes;

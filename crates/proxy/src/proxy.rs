@@ -32,6 +32,8 @@ pub(crate) struct Proxy {
     pub(crate) connection_limiter: Arc<ConnectionLimiter>,
     /// One permit for each connection that is allowed.
     pub(crate) connections: Arc<Semaphore>,
+    /// One permit for each stream of HTTP/2 that is allowed.
+    pub(crate) streams: Arc<Semaphore>,
     /// Set while the predecessor still answers requests.
     pub(crate) predecessor: Signal,
     /// Set once another process owns the routes, or is about to.
@@ -57,6 +59,7 @@ impl Proxy {
             closing: Closing::default(),
             connection_limiter: Arc::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
+            streams: Arc::new(Semaphore::new(limits.connections)),
             limits,
             predecessor: Signal::default(),
             is_handed_over: Signal::default(),
@@ -64,8 +67,8 @@ impl Proxy {
     }
 }
 
-/// Returns the largest number of connections. Each needs two file descriptors, one for the client and one
-/// for the application.
+/// Returns the largest number of connections, and of streams. A connection needs two file descriptors, one for the client
+/// and one for the application, and a stream one.
 fn most_connections() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // The soft limit is low for the sake of old programs; others are expected to raise it.
@@ -75,5 +78,5 @@ fn most_connections() -> usize {
     let files = getrlimit(Resource::Nofile)
         .current
         .map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
-    (files.saturating_sub(OTHER_FILES) / 2).clamp(1, Semaphore::MAX_PERMITS)
+    (files.saturating_sub(OTHER_FILES) / 3).clamp(1, Semaphore::MAX_PERMITS)
 }

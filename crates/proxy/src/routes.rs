@@ -19,6 +19,9 @@ pub struct Route {
     pub hosts: Vec<String>,
     /// The target of the traffic.
     pub target: Target,
+    /// True if a proxy with TLS redirects every request over HTTP, also before there is a certificate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub https_only: bool,
 }
 
 /// The target of a route.

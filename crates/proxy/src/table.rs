@@ -34,6 +34,8 @@ pub(crate) struct Table {
 pub(crate) struct RouteEntry {
     pub(crate) application: Arc<Application>,
     pub(crate) balancer: Arc<Balancer>,
+    /// Requests over HTTP are redirected, also before there is a certificate.
+    pub(crate) https_only: bool,
 }
 
 impl RouteEntry {
@@ -143,7 +145,7 @@ impl Table {
                 Arc::new(Balancer::new(Destination::all(&route.target), former, is_trusted, create))
             }
         };
-        RouteEntry { application, balancer }
+        RouteEntry { application, balancer, https_only: route.https_only }
     }
 }
 

@@ -33,7 +33,8 @@ pub(crate) use self::{
     store::CertificateStore,
 };
 
-/// The protocol of HTTP/1.1 (RFC 7301).
+/// The protocols of HTTP/2 and HTTP/1.1 (RFC 7301).
+pub(crate) const HTTP_2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
 /// The state of TLS.
@@ -83,7 +84,7 @@ fn config(certificates: &Arc<LiveCertificates>) -> io::Result<ServerConfig> {
         .map_err(io::Error::other)?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(resolver));
-    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
     // Clients resume their sessions by tickets, so that the proxy keeps no state for them.
     config.ticketer = ring::Ticketer::new().map_err(io::Error::other)?;
     Ok(config)

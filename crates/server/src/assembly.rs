@@ -62,6 +62,8 @@ pub(crate) struct Assembly {
 pub(crate) struct Run {
     /// The address of the front proxy, if there is one.
     pub(crate) front: Option<SocketAddr>,
+    /// The address at which the front proxy reaches the API; `None` if nothing listens.
+    pub(crate) api: Option<SocketAddr>,
     /// This server as one of the replicas.
     pub(crate) replica: OwnReplica,
     /// The clock that the replicas share.
@@ -252,7 +254,11 @@ fn routes(
     let front = run.front;
     let proxy = match (front, &config.proxy) {
         (Some(_), Some(proxy)) => {
-            Some(Arc::new(FrontProxy::at(&front_proxy::folder(config, data), proxy.drain)))
+            let proxy = FrontProxy::at(&front_proxy::folder(config, data), proxy.drain);
+            Some(Arc::new(match (config.api_domain(), run.api) {
+                (Some(domain), Some(api)) => proxy.with_api(&domain, api),
+                _ => proxy,
+            }))
         }
         _ => None,
     };

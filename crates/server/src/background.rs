@@ -331,7 +331,7 @@ fn certificate_manager(config: &Config, assembly: &Assembly) -> Option<Certifica
         logs: database,
         routes: Arc::clone(&assembly.routes),
     };
-    Some(CertificateManager::new(ports, None, assembly.context.clone()))
+    Some(CertificateManager::new(ports, config.api_domain(), assembly.context.clone()))
 }
 
 fn sender(config: &Config, assembly: &Assembly, identity: SenderId) -> Sender {

@@ -22,7 +22,7 @@ use std::{
 };
 
 use ipnet::IpNet;
-use launchway_domain::quotas::Quotas;
+use launchway_domain::{applications::Hostname, quotas::Quotas};
 use launchway_infrastructure::database::DatabaseUrl;
 use tracing_subscriber::filter::Targets;
 
@@ -65,6 +65,15 @@ impl Config {
     pub(crate) fn load(file: Option<&Path>) -> Result<Self, Problems> {
         let (settings, problems) = Self::read(file)?;
         Self::parse(settings, problems)
+    }
+
+    /// Returns the domain that the front proxy serves the API under: that of the public URL, if it is one with `https` and
+    /// the front proxy serves TLS.
+    pub(crate) fn api_domain(&self) -> Option<Hostname> {
+        self.proxy.as_ref()?.tls_bind?;
+        let url = self.public_url.as_ref().filter(|url| url.origin().starts_with("https://"))?;
+        // An address needs no certificate, and gets none.
+        Hostname::try_from(url.host().to_owned()).ok()
     }
 
     fn read(file: Option<&Path>) -> Result<(BTreeMap<String, String>, Vec<Problem>), Problems> {
@@ -285,6 +294,22 @@ mod tests {
                 "{problems}"
             );
         }
+    }
+
+    #[test]
+    fn the_api_has_a_domain_if_tls_is_on_and_its_url_is_https() {
+        let tls = ("LAUNCHWAY_PROXY_TLS_BIND", "0.0.0.0:443");
+        let domain = |url: &'static str, settings: &[(&str, &str)]| {
+            let url = [("LAUNCHWAY_PUBLIC_URL", url)];
+            parse(&[&url, settings].concat()).unwrap().api_domain().map(|domain| domain.to_string())
+        };
+        let expected = Some("deploy.example.com".to_owned());
+        assert_eq!(domain("https://deploy.example.com", &[tls]), expected);
+        assert_eq!(domain("https://deploy.example.com:8443", &[tls]), expected);
+        assert_eq!(domain("https://deploy.example.com", &[]), None);
+        assert_eq!(domain("http://deploy.example.com", &[tls]), None);
+        assert_eq!(domain("https://192.0.2.7", &[tls]), None);
+        assert_eq!(domain("https://deploy.example.com", &[tls, ("LAUNCHWAY_PROXY_BIND", "off")]), None);
     }
 
     #[test]

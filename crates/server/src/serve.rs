@@ -1,8 +1,15 @@
 //! Runs the HTTP server, and stops it gracefully.
 
-use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web::Data};
+use ipnet::IpNet;
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
     EngineStatus, OwnReplica,
@@ -62,7 +69,8 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let monitor = replicas::register(config, &installation, boot, &clock).await?;
     let replica = monitor.as_ref().map(ReplicaMonitor::own).unwrap_or_default();
     let heartbeats = Heartbeats::start(monitor);
-    let started = start(config, &data, installation, (boot, replica, clock)).await;
+    let api = reachable_at(socket.local_addr()?);
+    let started = start(config, &data, installation, (boot, replica, clock), api).await;
     let (proxy, assembly, background) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -79,7 +87,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
         metrics.also_collect(Box::new(proxy.metrics()));
     }
     let options = ApiOptions {
-        trusted_proxies: config.trusted_proxies.clone(),
+        trusted_proxies: trusted_proxies(config, api),
         public_origin: config.public_url.as_ref().map(|url| url.origin().to_owned()),
         body_limit: BODY_LIMIT,
         body_timeout: config.body_timeout,
@@ -146,10 +154,12 @@ async fn start(
     data: &DataDir,
     installation: Installation,
     (boot, replica, clock): (BootId, OwnReplica, SharedClock),
+    api: SocketAddr,
 ) -> Result<(Option<FrontProxy>, Assembly, Background), Box<dyn Error>> {
     let proxy = FrontProxy::ensure(config, data).await?;
     let front = proxy.as_ref().map(FrontProxy::address);
-    let assembly = Assembly::new(config, data, installation, Run { front, replica, clock }).await?;
+    let assembly =
+        Assembly::new(config, data, installation, Run { front, api: Some(api), replica, clock }).await?;
     load_catalog(&assembly.services).await?;
     let background = Background::start(config, data, &assembly, boot, front).await?;
     Ok((proxy, assembly, background))
@@ -175,6 +185,23 @@ fn bind(address: SocketAddr) -> Result<TcpSocket, String> {
         Ok(socket)
     });
     socket.map_err(|error| cannot_listen(address, &error))
+}
+
+/// Returns the address at which this machine reaches a server that listens on `address`.
+fn reachable_at(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Returns the proxies whose `X-Forwarded-For` is trusted. The own front proxy is one of them if it serves the API; its
+/// connections come from the address that it connects to.
+fn trusted_proxies(config: &Config, api: SocketAddr) -> Vec<IpNet> {
+    let own = config.api_domain().map(|_| IpNet::from(api.ip()));
+    config.trusted_proxies.iter().copied().chain(own).collect()
 }
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {

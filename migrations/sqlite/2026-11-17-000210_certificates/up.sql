@@ -14,6 +14,8 @@ CREATE TABLE certificates (
     last_error TEXT,
     -- Null for an uploaded certificate.
     next_attempt_at INTEGER,
+    -- The expiry that users were warned of.
+    warned_for INTEGER,
     updated_at INTEGER NOT NULL,
     CONSTRAINT certificates_pkey PRIMARY KEY (domain),
     CONSTRAINT certificates_application_id_fkey FOREIGN KEY (application_id) REFERENCES applications (id)

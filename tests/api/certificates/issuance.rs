@@ -9,15 +9,15 @@ use super::{Ports, certificates, create, pebble::Pebble};
 use crate::wait::until_within;
 
 /// The time in which a certificate is issued, even if one attempt fails and is repeated after a minute.
-const ISSUED: Duration = Duration::from_secs(120);
-const YEAR: u32 = 365 * 24 * 60 * 60;
+pub(super) const ISSUED: Duration = Duration::from_secs(120);
+pub(super) const YEAR: u32 = 365 * 24 * 60 * 60;
 
-fn configured(ports: &Ports, pebble: &Pebble) -> Vec<(String, String)> {
+pub(super) fn configured(ports: &Ports, pebble: &Pebble) -> Vec<(String, String)> {
     let acme = pebble.settings().map(|(name, value)| (name.to_owned(), value));
     ports.settings().into_iter().chain(acme).collect()
 }
 
-fn borrowed(settings: &[(String, String)]) -> Vec<(&str, &str)> {
+pub(super) fn borrowed(settings: &[(String, String)]) -> Vec<(&str, &str)> {
     settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 

@@ -6,14 +6,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use chrono::TimeDelta;
+use chrono::{SecondsFormat, TimeDelta};
 use launchway_domain::{
     applications::Hostname,
     certificates::{
-        Certificate, CertificateIssuer, CertificateRepository, Challenge, ChallengeResponder, IssueError,
-        IssuedCertificate, NewCertificate, Write, account_associated_data,
+        Certificate, CertificateIssuer, CertificateRepository, CertificateSource, Challenge,
+        ChallengeResponder, ExpiringCertificate, IssueError, IssuedCertificate, NewCertificate, Write,
+        account_associated_data,
     },
     logs::{Level, LogSink, NewLine},
+    notifications::{self, Event, EventKind, Fact},
     secret::{Secret, SecretBox},
     store::{self, StoreError},
 };
@@ -94,6 +96,7 @@ impl CertificateManager {
             self.commit(vec![Write::DeleteUnused { api_domain: self.api_domain.clone() }.into()]).await?;
             self.publish().await;
         }
+        self.warn().await?;
         if self.ports.issuer.is_none() {
             return Ok(());
         }
@@ -129,6 +132,39 @@ impl CertificateManager {
         }
         while tasks.join_next().await.is_some() {}
         Ok(())
+    }
+
+    /// Announces the certificates that expire soon, each once. One that is renewed in time is not among them.
+    async fn warn(&self) -> Result<(), Error> {
+        let now = self.context.clock.now();
+        for expiring in
+            self.ports.certificates.expiring_certificates(now + Certificate::WARNED_BEFORE).await?
+        {
+            let ExpiringCertificate { domain, not_before, not_after, .. } = &expiring;
+            if Certificate::warning_at(*not_before, *not_after) > now {
+                continue;
+            }
+            tracing::warn!(%domain, %not_after, "certificate expires soon");
+            let warn = Write::Warn { domain: domain.clone(), not_after: *not_after };
+            self.commit(vec![warn.into(), notifications::Write::Announce(self.event(expiring)).into()])
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn event(&self, expiring: ExpiringCertificate) -> Event {
+        let reason = match (expiring.source, expiring.last_error) {
+            (CertificateSource::Uploaded, _) => "it was uploaded, and is not renewed".to_owned(),
+            (CertificateSource::Acme, error) => error.unwrap_or_default(),
+        };
+        self.context
+            .event(expiring.scope, EventKind::CertificateExpiring)
+            .with(Fact::Application, expiring.application)
+            .with(Fact::ApplicationId, expiring.application_id)
+            .with(Fact::Environment, expiring.environment)
+            .with(Fact::Host, expiring.domain)
+            .with(Fact::NotAfter, expiring.not_after.to_rfc3339_opts(SecondsFormat::Secs, true))
+            .with(Fact::Reason, reason)
     }
 
     /// Returns the credentials of the installation's account, which is registered at first use.

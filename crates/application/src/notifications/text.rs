@@ -111,6 +111,10 @@ pub(super) fn headline(document: &Document) -> String {
         Some(EventKind::DeploymentSucceeded) => format!("{} was deployed", application()),
         Some(EventKind::DeploymentFailed) => format!("The deployment of {} failed", application()),
         Some(EventKind::ApplicationRecovered) => format!("{} is healthy again", application()),
+        Some(EventKind::CertificateExpiring) => {
+            let date: String = get(Fact::NotAfter).chars().take(10).collect();
+            format!("The certificate of {} expires on {date}", get(Fact::Host))
+        }
         Some(EventKind::DeploymentCancelled) => format!("The deployment of {} was cancelled", application()),
         Some(EventKind::ExtensionCompleted) => format!("The run of {} is complete", get(Fact::Extension)),
         Some(EventKind::ExtensionFailed) => format!("The run of {} failed", get(Fact::Extension)),

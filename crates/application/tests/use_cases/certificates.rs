@@ -1,9 +1,9 @@
 //! Certificates: uploads, and the manager that issues and renews them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use chrono::TimeDelta;
+use chrono::{SecondsFormat, TimeDelta};
 use launchway_application::{
     Error, WakeSignal,
     certificates::{CertificateManager, CertificateManagerPorts, CertificatePublisher},
@@ -14,13 +14,14 @@ use launchway_domain::{
     audit::{Action, Resource},
     certificates::{
         Certificate, CertificateChanges, CertificateIssuer, CertificateSource, Challenge, ChallengeResponder,
-        IssueError, IssuedCertificate, MockCertificateRepository, MockCertificateServer, NewCertificate,
-        Write,
+        ExpiringCertificate, IssueError, IssuedCertificate, MockCertificateRepository, MockCertificateServer,
+        NewCertificate, Write,
     },
     clock::{Clock as _, Timestamp},
     deployments::{MockDeploymentRepository, MockSiteStore},
     ids::{ApplicationId, DeploymentId},
     logs::{Level, MockLogSink},
+    notifications::{self, EventKind, Fact},
     routes::MockTrafficRouter,
     secret::{Sealed, Secret},
     store::{self, MockUnitOfWork},
@@ -127,15 +128,20 @@ impl Managed {
         let (writes, lines) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let (mut store, written) = (MockUnitOfWork::new(), Arc::clone(&writes));
         store.expect_commit().returning(move |mut new| {
-            written.lock().unwrap().append(&mut new);
+            written.lock().unwrap_or_else(PoisonError::into_inner).append(&mut new);
             Ok(())
         });
         let (mut logs, logged) = (MockLogSink::new(), Arc::clone(&lines));
         logs.expect_append().returning(move |new| {
-            logged.lock().unwrap().extend(new.into_iter().map(|line| (line.level, line.text)));
+            logged
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(new.into_iter().map(|line| (line.level, line.text)));
             Ok(())
         });
         certificates.expect_live_deployment().returning(|_| Ok(Some(DeploymentId::from(uuid::Uuid::nil()))));
+        // After those of the test, which are found first.
+        certificates.expect_expiring_certificates().returning(|_| Ok(Vec::new()));
         certificates.expect_challenges().returning(|| Ok(vec![challenge()]));
         certificates.expect_certificates_revision().returning(|| Ok("2".to_owned()));
         certificates.expect_certificates().returning(|| Ok(Vec::new()));
@@ -164,12 +170,13 @@ impl Managed {
     }
 
     async fn look(&self) -> Vec<store::Write> {
-        Arc::clone(&self.manager).look().await.unwrap();
-        std::mem::take(&mut *self.writes.lock().unwrap())
+        let looked = Arc::clone(&self.manager).look().await;
+        assert!(looked.is_ok(), "{looked:?}");
+        std::mem::take(&mut *self.writes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn lines(&self) -> Vec<(Level, String)> {
-        self.lines.lock().unwrap().clone()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -251,6 +258,38 @@ async fn a_failure_is_recorded_with_its_reason_and_retried_later() {
     assert_eq!(managed.look().await, [add.into(), removal(now), fail.into()]);
     let expected = "No certificate could be issued for shop.example.com: no way.";
     assert_eq!(managed.lines(), [(Level::Warn, expected.to_owned())]);
+}
+
+#[tokio::test]
+async fn users_are_warned_of_a_certificate_that_expires_soon() {
+    let now = FixedClock::default().now();
+    let expiring = |days: i64, life: i64| ExpiringCertificate {
+        domain: domain(),
+        scope: scope(),
+        application_id: application(),
+        application: "shop".to_owned(),
+        environment: "production".to_owned(),
+        source: CertificateSource::Uploaded,
+        not_before: now + TimeDelta::days(days - life),
+        not_after: now + TimeDelta::days(days),
+        last_error: None,
+    };
+    let mut certificates = MockCertificateRepository::new();
+    expect_changes(&mut certificates, CertificateChanges::default());
+    let (soon, later) = (expiring(13, 90), expiring(13, 60));
+    certificates
+        .expect_expiring_certificates()
+        .with(eq(now + TimeDelta::days(14)))
+        .returning(move |_| Ok(vec![soon.clone(), later.clone()]));
+    let writes = Managed::new(certificates, None).look().await;
+    let [warn, store::Write::Notification(notifications::Write::Announce(event))] = writes.as_slice() else {
+        panic!("{writes:?}")
+    };
+    let not_after = now + TimeDelta::days(13);
+    assert_eq!(warn, &Write::Warn { domain: domain(), not_after }.into());
+    assert_eq!(event.kind, EventKind::CertificateExpiring);
+    assert_eq!(event.facts[&Fact::Host], "shop.example.com");
+    assert_eq!(event.facts[&Fact::NotAfter], not_after.to_rfc3339_opts(SecondsFormat::Secs, true));
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ table! {
         failures -> Integer,
         last_error -> Nullable<Text>,
         next_attempt_at -> Nullable<Ts>,
+        warned_for -> Nullable<Ts>,
         updated_at -> Ts,
     }
 }

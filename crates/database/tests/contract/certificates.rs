@@ -8,7 +8,7 @@ use launchway_domain::{
     applications::{Application, Hostname},
     certificates::{
         Certificate, CertificateChanges, CertificateRepository as _, CertificateSource, Challenge,
-        IssuedCertificate, Write, account_associated_data,
+        ExpiringCertificate, IssuedCertificate, Write, account_associated_data,
     },
     secret::Sealed,
 };
@@ -28,6 +28,7 @@ contract!(
     certificates_go_with_their_domains,
     the_domain_of_the_api_has_a_certificate_of_its_own,
     the_revision_changes_with_every_issued_certificate,
+    users_are_warned_once_of_each_expiry,
     an_account_is_registered_once_for_a_directory,
     challenges_are_removed_by_token_and_by_age,
     keys_and_accounts_are_sealed_columns,
@@ -214,6 +215,35 @@ async fn the_revision_changes_with_every_issued_certificate(db: Database) {
         assert_eq!(db.certificates_revision().await.unwrap(), revision);
         seen.push(revision);
     }
+}
+
+async fn users_are_warned_once_of_each_expiry(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let web = a_shop(&db, &ada).await;
+    commit(&db, request(&web, 0)).await.unwrap();
+    assert_eq!(db.expiring_certificates(at(1_000)).await.unwrap(), []);
+    commit(&db, issue(0)).await.unwrap();
+    let expected = ExpiringCertificate {
+        domain: shop(),
+        scope: ada.scope(),
+        application_id: web.id,
+        application: "shop".to_owned(),
+        environment: web.blueprint.environment.as_str().to_owned(),
+        source: CertificateSource::Acme,
+        not_before: at(0),
+        not_after: at(90),
+        last_error: None,
+    };
+    assert_eq!(db.expiring_certificates(at(90)).await.unwrap(), []);
+    assert_eq!(db.expiring_certificates(at(91)).await.unwrap(), std::slice::from_ref(&expected));
+    let warn = |number| Write::Warn { domain: shop(), not_after: at(number) };
+    assert!(is_stale(&commit(&db, warn(91)).await));
+    commit(&db, warn(90)).await.unwrap();
+    assert!(is_stale(&commit(&db, warn(90)).await));
+    assert_eq!(db.expiring_certificates(at(91)).await.unwrap(), []);
+    commit(&db, issue(10)).await.unwrap();
+    let renewed = ExpiringCertificate { not_before: at(10), not_after: at(100), ..expected };
+    assert_eq!(db.expiring_certificates(at(101)).await.unwrap(), [renewed]);
 }
 
 async fn an_account_is_registered_once_for_a_directory(db: Database) {

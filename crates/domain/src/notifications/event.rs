@@ -19,6 +19,7 @@ named!(
         DeploymentFailed => "deployment.failed",
         DeploymentCancelled => "deployment.cancelled",
         ApplicationRecovered => "application.recovered",
+        CertificateExpiring => "certificate.expiring",
         ExtensionCompleted => "extension.completed",
         ExtensionFailed => "extension.failed",
         MemberAdded => "member.added",
@@ -58,6 +59,7 @@ named!(
         By => "by",
         Address => "address",
         UserAgent => "user_agent",
+        NotAfter => "not_after",
     }
 );
 

@@ -19,7 +19,7 @@ const CHALLENGES: &str = "/.well-known/acme-challenge/";
 const HTTPS: u16 = 443;
 
 /// Returns the answer to a request that no application gets: an ACME challenge, or a request over HTTP to a name that
-/// has a valid certificate. Requests of a trusted front are not redirected, as it decides that itself.
+/// has a valid certificate, or is served over HTTPS only. Requests of a trusted front are not redirected, as it decides that itself.
 pub(crate) fn early_answer<B>(proxy: &Proxy, peer: &Peer, request: &Request<B>) -> Option<Response<Body>> {
     let tls = proxy.tls.as_ref()?;
     if let Some(token) = request.uri().path().strip_prefix(CHALLENGES) {
@@ -30,7 +30,8 @@ pub(crate) fn early_answer<B>(proxy: &Proxy, peer: &Peer, request: &Request<B>) 
         return None;
     }
     let host = host::of(request.uri(), request.headers()).ok()?;
-    match tls.certificates.has_valid(&host, SystemTime::now()) {
+    let https_only = || proxy.routes.table().find(&host).is_some_and(|entry| entry.https_only);
+    match tls.certificates.has_valid(&host, SystemTime::now()) || https_only() {
         true => redirect(&host, tls.port(), request),
         false => None,
     }

@@ -8,6 +8,7 @@ mod endpoints;
 mod forward;
 mod handover;
 mod headers;
+mod http2;
 mod limits;
 mod persistence;
 mod process;

@@ -42,7 +42,12 @@ fn killable_version(folder: &Path, version: &str) -> Killable {
 
 fn site(folder: &Path) -> Route {
     let target = Target::Site { folder: folder.to_owned() };
-    Route { application: "site".to_owned(), hosts: vec!["site.example".to_owned()], target }
+    Route {
+        application: "site".to_owned(),
+        hosts: vec!["site.example".to_owned()],
+        target,
+        https_only: false,
+    }
 }
 
 #[test]
@@ -171,6 +176,7 @@ async fn many_hosts_of_one_application_do_not_block_other_routes() {
         application: application.to_string(),
         hosts: (0..101).map(|number| format!("{:0>240}.{application}-{number}", "")).collect(),
         target: Target::Absent,
+        https_only: false,
     });
     let all = many.chain([route("shop", shop.address)]).collect();
     proxy.control.replace_all(all).await.unwrap();

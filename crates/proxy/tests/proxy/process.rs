@@ -126,5 +126,6 @@ pub(crate) fn route(application: &str, address: SocketAddr) -> Route {
         application: application.to_owned(),
         hosts: vec![format!("{application}.example")],
         target: Target::Endpoints(vec![endpoint(address)]),
+        https_only: false,
     }
 }

@@ -64,7 +64,11 @@ async fn an_application_that_is_nowhere_says_so() {
     let proxy = proxy().await;
     for (name, target) in [("stopped", Target::Stopped), ("absent", Target::Absent)] {
         let hosts = vec![format!("{name}.example")];
-        proxy.control.set(Route { application: name.to_owned(), hosts, target }).await.unwrap();
+        proxy
+            .control
+            .set(Route { application: name.to_owned(), hosts, target, https_only: false })
+            .await
+            .unwrap();
         assert_eq!(get(proxy.address, &format!("{name}.example"), "/").await.status, 503);
     }
 }

@@ -1,6 +1,6 @@
 //! TLS: which certificate a client gets, and what happens to its requests.
 
-mod client;
+pub(crate) mod client;
 mod handover;
 mod redirects;
 
@@ -53,18 +53,21 @@ async fn a_client_without_a_name_is_refused() {
 }
 
 #[tokio::test]
-async fn both_versions_of_tls_are_spoken_and_http_1_1_is_chosen() {
+async fn both_versions_of_tls_are_spoken_and_http_2_is_preferred() {
     let (proxy, authority) = (tls_proxy().await, Authority::new());
     proxy.control.set_certificates("1", vec![authority.certificate(&["shop.example"])]).await.unwrap();
     for (version, expected) in
         [(&version::TLS12, ProtocolVersion::TLSv1_2), (&version::TLS13, ProtocolVersion::TLSv1_3)]
     {
-        let client = TlsClient::of_version(&authority, version).with_alpn(&["h2", "http/1.1"]);
-        let connected = client.connect(&proxy, "shop.example").await.unwrap();
-        let (_, session) = connected.stream.get_ref();
-        assert_eq!(session.protocol_version(), Some(expected));
-        assert_eq!(session.alpn_protocol(), Some(&b"http/1.1"[..]));
-        assert!(client.with_alpn(&["h2"]).connect(&proxy, "shop.example").await.is_err());
+        let client = TlsClient::of_version(&authority, version);
+        for (offered, chosen) in
+            [(&["http/1.1", "h2"][..], Some(&b"h2"[..])), (&["http/1.1"], Some(b"http/1.1")), (&[], None)]
+        {
+            let connected = client.with_alpn(offered).connect(&proxy, "shop.example").await.unwrap();
+            let (_, session) = connected.stream.get_ref();
+            assert_eq!((session.protocol_version(), session.alpn_protocol()), (Some(expected), chosen));
+        }
+        assert!(client.with_alpn(&["h3"]).connect(&proxy, "shop.example").await.is_err());
     }
 }
 

@@ -32,13 +32,13 @@ use crate::{
 pub(super) const LONG_AGO: u64 = 1_000_000_000;
 
 /// An authority that only its clients trust.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     der: CertificateDer<'static>,
 }
 
 impl Authority {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "Authority of a test");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -49,7 +49,7 @@ impl Authority {
     }
 
     /// Returns a certificate with a new key, which is valid for an hour.
-    pub(super) fn certificate(&self, names: &[&str]) -> Certificate {
+    pub(crate) fn certificate(&self, names: &[&str]) -> Certificate {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(names.clone()).unwrap();
@@ -71,10 +71,10 @@ pub(super) fn leaf(certificate: &Certificate) -> CertificateDer<'static> {
 
 /// A client that keeps its tickets.
 #[derive(Clone)]
-pub(super) struct TlsClient(Arc<ClientConfig>);
+pub(crate) struct TlsClient(Arc<ClientConfig>);
 
 impl TlsClient {
-    pub(super) fn trusting(authority: &Authority) -> Self {
+    pub(crate) fn trusting(authority: &Authority) -> Self {
         Self::with(authority, &[&version::TLS13, &version::TLS12])
     }
 
@@ -93,7 +93,7 @@ impl TlsClient {
         Self(Arc::new(config))
     }
 
-    pub(super) fn with_alpn(&self, protocols: &[&str]) -> Self {
+    pub(crate) fn with_alpn(&self, protocols: &[&str]) -> Self {
         let mut config = (*self.0).clone();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         Self(Arc::new(config))
@@ -111,12 +111,20 @@ impl TlsClient {
     }
 
     async fn connect_to(&self, address: std::net::SocketAddr, name: &str) -> std::io::Result<Connected> {
+        Ok(Connected(Connection::over(self.stream(address, name).await?)))
+    }
+
+    /// Returns the stream behind a handshake for this name.
+    pub(crate) async fn stream(
+        &self,
+        address: std::net::SocketAddr,
+        name: &str,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let connect = TlsConnector::from(Arc::clone(&self.0)).connect(name, stream);
-        let stream = tokio::time::timeout(TIMEOUT, connect).await??;
-        Ok(Connected(Connection::over(stream)))
+        tokio::time::timeout(TIMEOUT, connect).await?
     }
 }
 

@@ -1,9 +1,13 @@
 //! Requests over HTTP while TLS is on: redirects, and challenges of ACME servers.
 
-use launchway_proxy::certificates::Challenge;
+use launchway_proxy::{certificates::Challenge, routes::Route};
 
 use super::{client::Authority, tls_proxy};
-use crate::{application::named, client::get, process::proxy_with};
+use crate::{
+    application::named,
+    client::get,
+    process::{proxy_with, route},
+};
 
 const CHALLENGE: &str = "/.well-known/acme-challenge/token";
 
@@ -32,6 +36,20 @@ async fn without_a_valid_certificate_there_is_no_redirect() {
     let other = authority.certificate(&["other.example"]);
     proxy.control.set_certificates("1", vec![expired, other]).await.unwrap();
     assert_eq!(get(proxy.address, "shop.example", "/").await.text(), "shop");
+}
+
+#[tokio::test]
+async fn a_route_for_https_only_is_redirected_without_a_certificate() {
+    let (proxy, api) = (tls_proxy().await, named("api").await);
+    let only = |https_only| Route { https_only, ..route("api", api.address) };
+    proxy.control.set(only(true)).await.unwrap();
+    let answer = get(proxy.address, "api.example", "/").await;
+    let expected = format!("https://api.example:{}/", proxy.tls_address.unwrap().port());
+    assert_eq!((answer.status, answer.header("location")), (308, Some(expected.as_str())));
+    proxy.control.set_challenges(vec![challenge()]).await.unwrap();
+    assert_eq!(get(proxy.address, "api.example", CHALLENGE).await.text(), "token.thumbprint");
+    proxy.control.set(only(false)).await.unwrap();
+    assert_eq!(get(proxy.address, "api.example", "/").await.text(), "api");
 }
 
 #[tokio::test]
