@@ -34,9 +34,9 @@ fn the_api_gets_a_certificate_and_is_served_by_https_only() {
     };
     assert_eq!(log_in(ADMIN_PASSWORD, "203.0.113.1")["status"], "success");
     for number in 0..10 {
-        assert_eq!(log_in("wrong", &format!("203.0.113.{number}"))["code"], "invalid_credentials");
+        assert_eq!(log_in("wrong", &format!("203.0.113.{number}"))["error"], "invalid_credentials");
     }
-    assert_eq!(log_in(ADMIN_PASSWORD, "203.0.113.99")["code"], "rate_limited");
+    assert_eq!(log_in(ADMIN_PASSWORD, "203.0.113.99")["error"], "rate_limited");
     let right = json!({ "email": ADMIN_EMAIL, "password": ADMIN_PASSWORD });
     server.client().post("/api/v1/auth/login", &right).success();
 }
