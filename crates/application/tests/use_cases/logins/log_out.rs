@@ -97,7 +97,7 @@ async fn an_own_session_can_be_ended() {
     let ended = an_entry()
         .of(Action::Access, Resource::User, a_user().build().id)
         .with_message("ended a session")
-        .with("client", &address.to_string());
+        .with("client", address.to_string());
     ports.expect_commit(vec![Write::EndSession { id, at: ports.now() }.into(), audited(1, ended)]);
 
     let outcome = ports.services().logins.end_session(&an_actor().build(), id).await;

@@ -4,7 +4,7 @@ use super::{
     Shop,
     frames::{
         CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, PING, RST_STREAM,
-        SETTINGS, WINDOW_UPDATE, block, frame,
+        Received, SETTINGS, WINDOW_UPDATE, block, frame,
     },
 };
 use crate::application::{Scripted, scripted};
@@ -65,7 +65,7 @@ async fn malformed_requests_are_reset() {
         // It may be gone before everything is sent.
         let _sent = frames.send(HEADERS, END_HEADERS | END_STREAM, 1, &block(&headers)).await;
         let end = frames.next_of(&[RST_STREAM, GOAWAY, HEADERS]).await;
-        let code = end.as_ref().and_then(|end| end.code());
+        let code = end.as_ref().and_then(Received::code);
         assert!(end.is_none() || code == Some(PROTOCOL_ERROR), "{headers:?}: {end:?}");
     }
     assert!(application.is_untouched());
@@ -130,7 +130,7 @@ async fn frames_that_break_the_protocol_end_the_connection() {
         let mut frames = Frames::connect(&shop).await;
         let _sent = frames.send_raw(&bytes).await;
         let end = frames.next_of(&[RST_STREAM, GOAWAY]).await;
-        let found = end.as_ref().and_then(|end| end.code());
+        let found = end.as_ref().and_then(Received::code);
         // The library has the general code for some errors that have one of their own.
         assert!(end.is_none() || [Some(code), Some(PROTOCOL_ERROR)].contains(&found), "{name}: {end:?}");
     }
