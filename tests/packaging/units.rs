@@ -119,6 +119,7 @@ fn the_front_proxy_gets_only_settings_that_concern_it() {
             "LAUNCHWAY_PROXY_CONTROL_USER",
             "LAUNCHWAY_PROXY_DIR",
             "LAUNCHWAY_PROXY_DRAIN",
+            "LAUNCHWAY_PROXY_TLS_BIND",
             "LAUNCHWAY_TRUSTED_PROXIES",
         ],
         "a setting of the server belongs to UnsetEnvironment= of launchway-proxy.service"
