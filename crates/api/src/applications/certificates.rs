@@ -28,7 +28,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::put(PATH, "upload_certificate", upload_certificate)
             .summary("Upload a certificate for a domain of an application")
             .about("It replaces any other one of the domain, is served at once, and is not renewed.")
-            .cli("launchway domains set-certificate <APP> <DOMAIN>")
+            .cli("launchway domains set-certificate <APP> <DOMAIN> --chain <FILE> --key <FILE>")
             .requires(UPDATE)
             .fails(&[Code::NotFound]),
         Endpoint::delete(PATH, "delete_certificate", delete_certificate)
