@@ -228,6 +228,7 @@ impl SwarmLab {
         for folder in ["data", "exec"] {
             fs::create_dir_all(home.join(folder)).unwrap();
         }
+        fs::write(home.join("daemon.json"), "{\"no-new-privileges\": true}").unwrap();
         let log = File::create(home.join("log")).unwrap();
         let option = |name: &str, value: &Path| format!("--{name}={}", value.display());
         // `ip netns exec` would hide the control groups.
@@ -235,7 +236,8 @@ impl SwarmLab {
         command
             .arg(format!("--net=/run/netns/{}", Self::hostname(node)))
             .args(["unshare", "--uts", "sh", "-c", "hostname \"$1\"; shift; exec \"$@\"", "sh"])
-            .args([&Self::hostname(node), "dockerd", "--storage-driver=overlay2", "--no-new-privileges"])
+            .args([&Self::hostname(node), "dockerd", "--storage-driver=overlay2"])
+            .arg(option("config-file", &home.join("daemon.json")))
             .args([&option("data-root", &home.join("data")), &option("exec-root", &home.join("exec"))])
             .args([&option("pidfile", &home.join("pid")), &format!("--host={}", self.host(node))])
             .arg("--insecure-registry=10.78.0.0/24");
@@ -253,6 +255,16 @@ impl SwarmLab {
         let mut command = self.command_on(node, &binary());
         command.args(["node", "prepare", "--address", &self.address(node), "--network", "10.78.0.0/24"]);
         command.arg("--engine-config").arg(settings).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Removes the rules of the packet filter by which containers do not reach other nodes.
+    ///
+    /// # Panics
+    ///
+    /// If that fails.
+    pub fn flush_rules(&self, node: usize) {
+        let mut command = self.command_on(node, Path::new("iptables"));
+        assert!(command.args(["--wait", "--flush", "DOCKER-USER"]).status().unwrap().success());
     }
 
     /// Returns the address of a container at the bridge by which it reaches the network of its node.

@@ -10,7 +10,7 @@ use launchway_testkit::{
 use serde_json::json;
 
 use super::stage::SwarmStage;
-use crate::deployments::stage::text;
+use crate::deployments::stage::{DEPLOY, text};
 
 #[test]
 fn a_failure_is_a_sentence() {
@@ -29,10 +29,8 @@ fn a_failure_is_a_sentence() {
     let line = "could not start the container";
     assert!(story.contains(line) && story.contains("/no/such/program"), "{line:?} is not in:\n{story}");
 
-    swarm.stage.admin.put(
-        &format!("{}?id={id}&redeploy=false", crate::deployments::stage::DEPLOY),
-        &json!({"pre_run_command": "echo before; exit 4"}),
-    );
+    let broken = json!({"pre_run_command": "echo before; exit 4"});
+    swarm.stage.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &broken).success();
     repository.commit_page("two");
     let story = swarm.stage.failed(&swarm.stage.redeploy(&id));
     assert!(story.contains("the command ended with exit code 4"), "{story}");
@@ -45,6 +43,8 @@ fn a_failure_is_a_sentence() {
     let story = swarm.stage.failed(&deployment);
     assert!(story.contains("applications with a compose file do not run on Docker Swarm"), "{story}");
 
+    let mended = json!({"pre_run_command": "true"});
+    swarm.stage.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &mended).success();
     swarm.lab.stop_registry();
     let story = swarm.stage.failed(&swarm.stage.redeploy(&id));
     let line = "the image cannot be pushed: the registry `10.78.0.1:5005` cannot be reached";
@@ -52,11 +52,10 @@ fn a_failure_is_a_sentence() {
     assert_eq!(swarm.page(), Ok("one".to_owned()), "what runs keeps running");
 
     swarm.lab.start_registry();
-    swarm.lab.docker(1, &["node", "update", "--availability", "drain", "lwt-node1"]);
-    swarm.lab.docker(1, &["node", "update", "--label-rm", "launchway.apps", "lwt-node2"]);
-    let changed = json!({"pre_run_command": ""});
-    let deployment = swarm.stage.change(&id, &changed);
-    let story = swarm.stage.failed(&deployment);
+    for node in ["lwt-node1", "lwt-node2"] {
+        swarm.lab.docker(1, &["node", "update", "--label-rm", "launchway.apps", node]);
+    }
+    let story = swarm.stage.failed(&swarm.stage.redeploy(&id));
     let line = "no node can run the container: no suitable node";
     assert!(story.contains(line), "{line:?} is not in:\n{story}");
 }
@@ -64,8 +63,8 @@ fn a_failure_is_a_sentence() {
 #[test]
 fn a_server_starts_only_on_a_manager() {
     let lab = SwarmLab::of_separate_engines(2);
-    let database = launchway_testkit::postgres::FreshDatabase::create();
     let refusal = |node: usize| {
+        let database = launchway_testkit::postgres::FreshDatabase::create();
         let data = tempfile::tempdir().unwrap();
         let mut settings = lab.settings();
         settings.push(("DOCKER_HOST".to_owned(), lab.host(node)));
@@ -91,7 +90,7 @@ fn a_live_composition_keeps_the_server_from_swarm() {
     let mut spec = crate::deployments::stage::spec("shop", &repository);
     spec["build_pack"] = json!("docker-compose");
     let (_, deployment) = stage.create_live(&spec);
-    assert!(text(&deployment["image_name"]).ends_with("-web"));
+    assert!(text(&deployment["container_image"]).ends_with("-web"));
     let mut server: TestServer = stage.server;
     server.terminate();
     let mut start = server.command(&[]);

@@ -46,24 +46,34 @@ fn two_organizations_do_not_reach_each_other() {
         (now["status"]["status"] == "deployed").then_some(())
     });
 
+    let fetch = |node: usize, container: &str, target: &str| {
+        let line = format!("printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 {}", target.replace(':', " "));
+        let output = swarm.lab.try_docker(node, &["exec", container, "sh", "-c", &line]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
     let mut tried = 0;
     for node in [1, 2] {
         let filter = format!("name=launchway-{deployment}");
         let own = swarm.lab.docker(node, &["ps", "--quiet", "--filter", &filter]);
         for container in own.lines() {
             // It reaches itself, so an answer would be seen.
-            let fetch = |url: &str| swarm.lab.try_docker(node, &["exec", container, "wget", "-q", "-T", "2", "-O", "-", url]);
-            let itself = fetch("http://127.0.0.1:8080/");
-            assert_eq!(String::from_utf8_lossy(&itself.stdout).trim(), "of the second");
+            let itself = fetch(node, container, "127.0.0.1:8080");
+            assert!(itself.ends_with("of the second\n"), "{itself:?}");
             for target in &targets {
-                let answer = fetch(&format!("http://{target}/"));
-                let text = String::from_utf8_lossy(&answer.stdout).into_owned();
-                assert!(!answer.status.success() && text.is_empty(), "{target} answered {text:?}");
+                assert_eq!(fetch(node, container, target), "", "{target} answered");
                 tried += 1;
             }
         }
     }
     assert_eq!(tried, 2 * targets.len());
+    // Without the rule it would reach the ports of the other node.
+    let filter = format!("name=launchway-{deployment}");
+    let container = swarm.lab.docker(1, &["ps", "--quiet", "--filter", &filter]);
+    swarm.lab.flush_rules(1);
+    let there = targets.iter().filter(|target| target.starts_with(&swarm.lab.address(2)));
+    let answers: Vec<String> = there.map(|target| fetch(1, &container, target)).collect();
+    assert!(answers.iter().any(|answer| answer.ends_with("of the first\n")), "{answers:?}");
+
     // The front proxy reaches both.
     assert_eq!(swarm.page(), Ok("of the first".to_owned()));
     let second = stage.server.visitor("other.another-team.localhost").get("/");

@@ -9,7 +9,7 @@ use crate::{
     wait::until,
 };
 
-const SERVE: &str = "echo \"serving $NAME\"; exec httpd -f -p 8080 -h /www";
+const SERVE: &str = "echo \"serving $(echo \"$NAME\" | wc -l) lines\"; exec httpd -f -p 8080 -h /www";
 
 #[test]
 fn an_application_lives_on_two_machines() {
@@ -18,18 +18,18 @@ fn an_application_lives_on_two_machines() {
     repository.write("Dockerfile", web_server_by("", SERVE)).write("index.html", "one\n").commit();
     let mut spec = swarm.spec("web", 2);
     spec["environment_variables"] = json!({"NAME": "a name\nof two lines"});
-    spec["pre_run_command"] = json!("echo \"prepared $NAME\"; hostname");
+    spec["pre_run_command"] = json!("echo \"prepared $(echo \"$NAME\" | wc -l) lines\"");
     let (id, first) = stage.create_live(&spec);
     let first_id = text(&first["id"]);
     assert_eq!(swarm.lab.running_on(&first_id), ["lwt-node1", "lwt-node2"]);
-    assert!(text(&first["image_name"]).contains("@sha256:"), "{first}");
+    assert!(text(&first["container_image"]).contains("@sha256:"), "{first}");
     let story = stage.story_of(&first_id);
-    for line in ["Pushing the image to 10.78.0.1:5005", "prepared a name", "http://10.78.0.11:", "http://10.78.0.12:"] {
+    for line in ["Pushing the image to 10.78.0.1:5005", "prepared 2 lines", "http://10.78.0.11:", "http://10.78.0.12:"] {
         assert!(story.contains(line), "{line:?} is not in:\n{story}");
     }
     assert_eq!(swarm.page(), Ok("one".to_owned()));
     until("the output of both copies", || {
-        (stage.story_of(&first_id).matches("serving a name").count() == 2).then_some(())
+        (stage.story_of(&first_id).matches("serving 2 lines").count() == 2).then_some(())
     });
 
     // Another version replaces it, and the first one comes back by its digest.
@@ -41,8 +41,8 @@ fn an_application_lives_on_two_machines() {
     let third = stage.deployed(&text(&back["id"]));
     assert_eq!(swarm.page(), Ok("one".to_owned()));
     let digest = |image: &serde_json::Value| text(image).split_once('@').unwrap().1.to_owned();
-    assert_eq!(digest(&third["image_name"]), digest(&first["image_name"]));
-    assert_ne!(digest(&third["image_name"]), digest(&second["image_name"]));
+    assert_eq!(digest(&third["container_image"]), digest(&first["container_image"]));
+    assert_ne!(digest(&third["container_image"]), digest(&second["container_image"]));
 
     // It is stopped, started again, and gets another number of copies.
     let (by_id, third_id) = (json!({"id": id}), text(&third["id"]));
@@ -78,10 +78,11 @@ fn a_copy_that_ends_is_started_again() {
         (!now.is_empty() && now != before && swarm.page() == Ok("one".to_owned())).then_some(())
     });
     // A service that somebody removed is created anew.
-    let removed = swarm.services();
-    swarm.lab.docker(1, &["service", "rm", &removed[0]]);
+    let ids = || swarm.lab.docker(1, &["service", "ls", "--quiet"]);
+    let removed = ids();
+    swarm.lab.docker(1, &["service", "rm", &removed]);
     until("another service", || {
-        let now = swarm.services();
+        let now = ids();
         (!now.is_empty() && now != removed && swarm.page() == Ok("one".to_owned())).then_some(())
     });
     until("a running application", || {

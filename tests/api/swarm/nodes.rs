@@ -71,7 +71,7 @@ fn one_copy_is_back_after_its_node_is_lost() {
     let swarm = SwarmStage::start(3);
     swarm.repository("web").commit_page("one");
     // The manager has the server's engine, so it is not the one that is lost.
-    swarm.lab.docker(1, &["node", "update", "--availability", "drain", "lwt-node1"]);
+    swarm.lab.docker(1, &["node", "update", "--label-rm", "launchway.apps", "lwt-node1"]);
     let (_, deployment) = swarm.stage.create_live(&swarm.spec("web", 1));
     let on = swarm.lab.running_on(&text(&deployment["id"]));
     let lost = if on == ["lwt-node2"] { 2 } else { 3 };

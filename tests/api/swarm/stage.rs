@@ -36,7 +36,7 @@ impl SwarmStage {
             WITH_A_FRONT,
             ("LAUNCHWAY_GIT_ALLOW", allowed.as_str()),
             ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", ""),
-            ("LAUNCHWAY_ORPHAN_GRACE", "2s"),
+            ("LAUNCHWAY_ORPHAN_GRACE", "30s"),
         ]);
         let stage = Stage::on_postgres(&settings);
         Self { stage, web, repositories, lab }
@@ -60,9 +60,26 @@ impl SwarmStage {
         if answer.status == 200 { Ok(answer.text.trim_end().to_owned()) } else { Err(answer.status) }
     }
 
+    /// Returns the logs of all deployments.
+    fn stories(&self) -> String {
+        let listed = self.stage.admin.get("/api/v1/deploy/applications").success();
+        let applications = listed["applications"].as_array().into_iter().flatten();
+        let details = applications.map(|one| self.stage.application(one["id"].as_str().unwrap_or_default()));
+        let deployments = details.flat_map(|one| one["deployments"].as_array().cloned().unwrap_or_default());
+        deployments.map(|one| self.stage.story_of(one["id"].as_str().unwrap_or_default())).collect()
+    }
+
     /// Returns the names of all services.
     pub(super) fn services(&self) -> Vec<String> {
         let listed = self.lab.docker(1, &["service", "ls", "--format", "{{.Name}}"]);
         listed.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for SwarmStage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}\n{}", self.stage.server.log(), self.stories());
+        }
     }
 }

@@ -50,6 +50,10 @@ fn require_privileges_setting(file: &Path) -> Result<(), Box<dyn Error>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => "{}".to_owned(),
         Err(error) => return Err(format!("{shown} cannot be read: {error}").into()),
     };
+    // Docker before version 23 does not tell.
+    if has_setting(&text) {
+        return Ok(());
+    }
     let changed = with_setting(&text).map_err(|why| format!("{shown} cannot be changed: {why}"))?;
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -60,6 +64,11 @@ fn require_privileges_setting(file: &Path) -> Result<(), Box<dyn Error>> {
          (`systemctl restart docker`), and run this command again"
     )
     .into())
+}
+
+fn has_setting(text: &str) -> bool {
+    let settings = serde_json::from_str::<Value>(text).unwrap_or_default();
+    settings.get(NO_NEW_PRIVILEGES) == Some(&Value::Bool(true))
 }
 
 /// Returns the configuration of the engine with the setting.
@@ -172,6 +181,7 @@ mod tests {
         assert_eq!(settings(""), json!({ "no-new-privileges": true }));
         let changed = settings(r#"{"insecure-registries": ["10.0.0.5:5000"], "no-new-privileges": false}"#);
         assert_eq!(changed, json!({ "insecure-registries": ["10.0.0.5:5000"], "no-new-privileges": true }));
+        assert!(has_setting(&with_setting("").unwrap()) && !has_setting(r#"{"no-new-privileges": false}"#));
         for text in ["[]", "{", "no"] {
             assert!(with_setting(text).is_err(), "{text}");
         }
