@@ -256,10 +256,12 @@ impl DockerEngine {
                 }
                 // The engine gives a subnet to one caller only: perhaps to one that creates the same
                 // network.
-                Err(failure) if failure.says("overlaps") || failure.says("overlapping") => match self.oldest_network(labels).await? {
-                    Some(network) => return Ok(network),
-                    None => taken.push(subnet),
-                },
+                Err(failure) if failure.says("overlaps") || failure.says("overlapping") => {
+                    match self.oldest_network(labels).await? {
+                        Some(network) => return Ok(network),
+                        None => taken.push(subnet),
+                    }
+                }
                 Err(failure) if failure.says("already exists") => match self.oldest_network(labels).await? {
                     Some(network) => return Ok(network),
                     None => return Err(failure.or_fault()),

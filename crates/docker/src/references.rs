@@ -27,7 +27,8 @@ pub(super) fn parse(image: &ImageRef) -> Option<Reference> {
 /// images may have been pushed there.
 fn is_ours(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let is_id = |part: &str| part.split([':', '@']).next().is_some_and(|id| id.parse::<ApplicationId>().is_ok());
+    let is_id =
+        |part: &str| part.split([':', '@']).next().is_some_and(|id| id.parse::<ApplicationId>().is_ok());
     let segments: Vec<&str> = name.split('/').collect();
     if segments.windows(2).any(|pair| matches!(pair, ["launchway", id] if is_id(id))) {
         return true;

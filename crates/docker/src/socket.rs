@@ -160,9 +160,8 @@ impl Socket {
     ) -> Answer<Bytes> {
         let target = format!("/{}?filters={}", objects.path(), encoded(filters)?);
         let asked = async { Connection::open(&self.0).await?.read(&target, LONGEST_LIST).await };
-        let late = |_elapsed| {
-            SocketError::Unavailable(format!("no list of {} within {limit:?}", objects.path()))
-        };
+        let late =
+            |_elapsed| SocketError::Unavailable(format!("no list of {} within {limit:?}", objects.path()));
         timeout(limit, asked).await.map_err(late)?
     }
 

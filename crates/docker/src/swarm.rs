@@ -152,9 +152,10 @@ impl SwarmEngine {
     ) -> Result<BTreeSet<(OrganizationId, ApplicationId)>, StepError> {
         let cluster = self.cluster(&[]).await.map_err(EngineError::or_fault)?;
         let is_there = |task: &&&Task| task.is_wanted && task.node.as_ref() == Some(node);
-        let owners = cluster.services.iter().filter(|service| {
-            cluster.tasks_of(&service.id).iter().any(|task| is_there(&task))
-        });
+        let owners = cluster
+            .services
+            .iter()
+            .filter(|service| cluster.tasks_of(&service.id).iter().any(|task| is_there(&task)));
         let owners = owners.filter_map(|service| labels::owner(&service.labels));
         Ok(owners.map(|owner| (owner.organization, owner.application)).collect())
     }

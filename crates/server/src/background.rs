@@ -227,10 +227,9 @@ async fn worker(
         // A server of a Swarm knows only the images that it built itself.
         image_quota: match engine.swarm() {
             Some(_) => None,
-            None => Some(ImageQuota {
-                records: database.clone(),
-                quota: config.quotas.of(Resource::ImageBytes),
-            }),
+            None => {
+                Some(ImageQuota { records: database.clone(), quota: config.quotas.of(Resource::ImageBytes) })
+            }
         },
         composer: compositions,
         deployer: engine.deployer(),

@@ -137,7 +137,10 @@ impl Config {
             && deployments.swarm.is_some()
         {
             read.refuse(
-                format!("LAUNCHWAY_ENGINE is `swarm` and the database is the SQLite file `{}`", file.display()),
+                format!(
+                    "LAUNCHWAY_ENGINE is `swarm` and the database is the SQLite file `{}`",
+                    file.display()
+                ),
                 "servers on several machines share a PostgreSQL database: set LAUNCHWAY_DATABASE_URL to one. \
                  `launchway database move` copies the data of a SQLite database there",
             );
@@ -237,16 +240,25 @@ mod tests {
         const SWARM: (&str, &str) = ("LAUNCHWAY_ENGINE", "swarm");
         const REGISTRY: (&str, &str) = ("LAUNCHWAY_REGISTRY", "10.0.0.5:5000");
         let swarm = parse(&[SWARM, REGISTRY, POSTGRES]).unwrap().deployments.swarm.unwrap();
-        assert_eq!((swarm.registry.host(), swarm.ports.to_string()), ("10.0.0.5:5000", "10000-19999".to_owned()));
+        assert_eq!(
+            (swarm.registry.host(), swarm.ports.to_string()),
+            ("10.0.0.5:5000", "10000-19999".to_owned())
+        );
         assert!(parse(&[POSTGRES]).unwrap().deployments.swarm.is_none());
         let local = ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", "/");
         for (settings, expected) in [
             (vec![SWARM, REGISTRY], "the database is the SQLite file `./launchway-data/launchway.db`"),
             (vec![SWARM, POSTGRES], "LAUNCHWAY_ENGINE is `swarm` and LAUNCHWAY_REGISTRY is not set"),
-            (vec![REGISTRY, POSTGRES], "LAUNCHWAY_REGISTRY is `10.0.0.5:5000` and LAUNCHWAY_ENGINE is `docker`"),
+            (
+                vec![REGISTRY, POSTGRES],
+                "LAUNCHWAY_REGISTRY is `10.0.0.5:5000` and LAUNCHWAY_ENGINE is `docker`",
+            ),
             (vec![SWARM, REGISTRY, POSTGRES, local], "LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES is `/`"),
             (vec![SWARM, POSTGRES, ("LAUNCHWAY_REGISTRY", "Registry")], "LAUNCHWAY_REGISTRY is `Registry`"),
-            (vec![SWARM, REGISTRY, POSTGRES, ("LAUNCHWAY_NODE_PORTS", "80-90")], "LAUNCHWAY_NODE_PORTS is `80-90`"),
+            (
+                vec![SWARM, REGISTRY, POSTGRES, ("LAUNCHWAY_NODE_PORTS", "80-90")],
+                "LAUNCHWAY_NODE_PORTS is `80-90`",
+            ),
         ] {
             let problems = parse(&settings).unwrap_err().to_string();
             assert!(problems.contains(expected), "{expected:?} is not in:\n{problems}");

@@ -164,12 +164,7 @@ async fn check_database(config: &Config, data: &DataDir, report: &mut Report) ->
     }
 }
 
-async fn check_engine(
-    engine: &Engine,
-    data: &DataDir,
-    installation: &Installation,
-    report: &mut Report,
-) {
+async fn check_engine(engine: &Engine, data: &DataDir, installation: &Installation, report: &mut Report) {
     let inventory = engine.inventory();
     let containers = match inventory.containers().await {
         Ok(containers) => containers,

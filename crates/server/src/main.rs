@@ -31,8 +31,7 @@ use launchway_domain::error_chain::ErrorChain;
 use self::{
     cli::{
         AdminVerb, Arguments, Audit, AuditVerb, BackupVerb, DatabaseVerb, KeyVerb, NodeVerb, ProxyVerb,
-        ServerVerb,
-        UpgradeVerb, Verb,
+        ServerVerb, UpgradeVerb, Verb,
     },
     config::{Config, Problems},
 };

@@ -33,9 +33,11 @@ const NO_SWARM: &str = "there are nodes only with LAUNCHWAY_ENGINE=swarm";
 
 /// Prints the nodes.
 pub(crate) fn list(config: &Config) -> Result<(), Box<dyn Error>> {
-    let nodes = runtime()?.block_on(async { Ok::<_, Box<dyn Error>>(swarm(config).await?.nodes().await?) })?;
+    let nodes =
+        runtime()?.block_on(async { Ok::<_, Box<dyn Error>>(swarm(config).await?.nodes().await?) })?;
     let width = nodes.iter().map(|node| node.hostname.len()).max().unwrap_or_default().max("NAME".len());
-    let mut text = format!("{:width$}  {:15}  {:9}  {:7}  APPLICATIONS\n", "NAME", "ADDRESS", "STATE", "ROLE");
+    let mut text =
+        format!("{:width$}  {:15}  {:9}  {:7}  APPLICATIONS\n", "NAME", "ADDRESS", "STATE", "ROLE");
     for node in &nodes {
         let address = node.address.map(|address| address.to_string()).unwrap_or_default();
         let state = if node.is_ready { node.availability.as_str() } else { "down" };
@@ -120,7 +122,9 @@ async fn find(swarm: &SwarmEngine, name: &str) -> Result<Node, Box<dyn Error>> {
     let mut found = nodes.into_iter().filter(|node| node.hostname == name || node.id.as_str() == name);
     match (found.next(), found.next()) {
         (Some(node), None) => Ok(node),
-        (Some(_), Some(_)) => Err(format!("several nodes are called `{name}`: use an id of `docker node ls`").into()),
+        (Some(_), Some(_)) => {
+            Err(format!("several nodes are called `{name}`: use an id of `docker node ls`").into())
+        }
         (None, _) => Err(format!("there is no node `{name}`: see `launchway nodes`").into()),
     }
 }

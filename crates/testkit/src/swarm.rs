@@ -45,7 +45,10 @@ impl SwarmLab {
             let prepared = lab.prepare(node);
             assert!(prepared.status.success(), "{}", String::from_utf8_lossy(&prepared.stderr));
         }
-        lab.docker(1, &["swarm", "init", "--advertise-addr", &lab.address(1), "--dispatcher-heartbeat", "2s"]);
+        lab.docker(
+            1,
+            &["swarm", "init", "--advertise-addr", &lab.address(1), "--dispatcher-heartbeat", "2s"],
+        );
         let token = lab.docker(1, &["swarm", "join-token", "--quiet", "worker"]);
         let manager = format!("{}:2377", lab.address(1));
         for node in 2..=nodes {
@@ -272,7 +275,16 @@ impl SwarmLab {
     pub fn gateway_address(&self, node: usize, container: &str) -> String {
         let process = self.docker(node, &["inspect", "--format", "{{.State.Pid}}", container]);
         let mut command = Command::new("nsenter");
-        command.args([&format!("--net=/proc/{process}/ns/net"), "ip", "-4", "-o", "address", "show", "dev", "eth1"]);
+        command.args([
+            &format!("--net=/proc/{process}/ns/net"),
+            "ip",
+            "-4",
+            "-o",
+            "address",
+            "show",
+            "dev",
+            "eth1",
+        ]);
         let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let address = output.split_whitespace().skip_while(|word| *word != "inet").nth(1);
         address.and_then(|address| address.split('/').next()).expect("it has an address").to_owned()
@@ -345,6 +357,7 @@ fn cable(node: usize) -> String {
 }
 
 fn ip(arguments: &[&str]) {
-    let output = Command::new("ip").args(arguments).output().expect("this test needs ip, of the package iproute2");
+    let output =
+        Command::new("ip").args(arguments).output().expect("this test needs ip, of the package iproute2");
     assert!(output.status.success(), "ip {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -36,7 +36,9 @@ fn a_failure_is_a_sentence() {
     assert!(story.contains("the command ended with exit code 4"), "{story}");
 
     let compose = swarm.repository("compose");
-    compose.write("compose.yaml", "services:\n  web:\n    build: .\n    ports: [\"8080\"]\n").commit_page("x");
+    compose
+        .write("compose.yaml", "services:\n  web:\n    build: .\n    ports: [\"8080\"]\n")
+        .commit_page("x");
     let mut spec = swarm.spec("compose", 1);
     spec["build_pack"] = json!("docker-compose");
     let (_, deployment) = swarm.stage.create(&spec);
@@ -86,7 +88,9 @@ fn a_server_starts_only_on_a_manager() {
 fn a_live_composition_keeps_the_server_from_swarm() {
     let stage = crate::deployments::stage::Stage::on_postgres(&[]);
     let repository = stage.repository("shop");
-    repository.write("compose.yaml", "services:\n  web:\n    build: .\n    ports: [\"8080\"]\n").commit_page("x");
+    repository
+        .write("compose.yaml", "services:\n  web:\n    build: .\n    ports: [\"8080\"]\n")
+        .commit_page("x");
     let mut spec = crate::deployments::stage::spec("shop", &repository);
     spec["build_pack"] = json!("docker-compose");
     let (_, deployment) = stage.create_live(&spec);
@@ -96,8 +100,14 @@ fn a_live_composition_keeps_the_server_from_swarm() {
     let mut start = server.command(&[]);
     start.env("LAUNCHWAY_ENGINE", "swarm").env("LAUNCHWAY_REGISTRY", "127.0.0.1:5000");
     // An engine that does not answer is waited for, but the record is enough to refuse.
-    start.env("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", "").env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
+    start
+        .env("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", "")
+        .env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
     let output = start.stdin(Stdio::null()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("applications with a compose file do not run on Docker Swarm") && told.contains("`shop`"), "{told}");
+    assert!(
+        told.contains("applications with a compose file do not run on Docker Swarm")
+            && told.contains("`shop`"),
+        "{told}"
+    );
 }

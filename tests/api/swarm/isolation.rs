@@ -38,7 +38,11 @@ fn two_organizations_do_not_reach_each_other() {
     let other = stage.admin.post("/api/v1/organizations", &json!({"name": "Another team"})).success();
     let organization = text(&other["id"]);
     let there = stage.admin.with_header("x-organization-id", &organization);
-    swarm.repository("other").write("Dockerfile", web_server("")).write("index.html", "of the second\n").commit();
+    swarm
+        .repository("other")
+        .write("Dockerfile", web_server(""))
+        .write("index.html", "of the second\n")
+        .commit();
     let created = there.post(DEPLOY, &swarm.spec("other", 2)).success();
     let deployment = text(&created["deployments"][0]["id"]);
     crate::wait::until_within(std::time::Duration::from_secs(90), "a deployment", || {

@@ -24,7 +24,12 @@ fn an_application_lives_on_two_machines() {
     assert_eq!(swarm.lab.running_on(&first_id), ["lwt-node1", "lwt-node2"]);
     assert!(text(&first["container_image"]).contains("@sha256:"), "{first}");
     let story = stage.story_of(&first_id);
-    for line in ["Pushing the image to 10.78.0.1:5005", "prepared 2 lines", "http://10.78.0.11:", "http://10.78.0.12:"] {
+    for line in [
+        "Pushing the image to 10.78.0.1:5005",
+        "prepared 2 lines",
+        "http://10.78.0.11:",
+        "http://10.78.0.12:",
+    ] {
         assert!(story.contains(line), "{line:?} is not in:\n{story}");
     }
     assert_eq!(swarm.page(), Ok("one".to_owned()));

@@ -78,7 +78,9 @@ fn one_copy_is_back_after_its_node_is_lost() {
     let cut = Instant::now();
     swarm.lab.cut(lost);
     until("the loss", || (swarm.page() != Ok("one".to_owned())).then_some(()));
-    until_within(LIMIT, "an answer from another node", || (swarm.page() == Ok("one".to_owned())).then_some(()));
+    until_within(LIMIT, "an answer from another node", || {
+        (swarm.page() == Ok("one".to_owned())).then_some(())
+    });
     assert!(cut.elapsed() < Duration::from_secs(20), "{:?}", cut.elapsed());
     swarm.lab.rejoin(lost);
 }

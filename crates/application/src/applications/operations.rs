@@ -73,7 +73,8 @@ impl Applications {
             let Some(application) = found.filter(|found| found.live.is_some() && !found.is_stopped) else {
                 continue;
             };
-            let what = format!("restarted {} for the maintenance of a machine", titled(&application.blueprint));
+            let what =
+                format!("restarted {} for the maintenance of a machine", titled(&application.blueprint));
             let event = Event::new(Did::Update, Audited::Application, application.id, what);
             let writes = vec![
                 JobWrite::Enqueue(job_about(&application, JobKind::Restart, &self.context)).into(),

@@ -114,7 +114,9 @@ impl Docker {
         let call = match change {
             ServiceChange::Run(is_run) => call.args(["--replicas", if is_run { "1" } else { "0" }]),
             // Two containers cannot have the same port of a node.
-            ServiceChange::Restart => call.args(["--force", "--replicas", "1", "--update-order", "stop-first"]),
+            ServiceChange::Restart => {
+                call.args(["--force", "--replicas", "1", "--update-order", "stop-first"])
+            }
             ServiceChange::Unpin(node) => call.args(["--constraint-rm", &on_node(node)]),
             ServiceChange::Keep(node) => {
                 let call = call.args(["--label-add", Label::of_kept().as_str()]);

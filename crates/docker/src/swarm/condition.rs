@@ -54,7 +54,9 @@ pub(super) fn condition(
         return Condition::Running { address, restarts };
     }
     let is_unschedulable = |task: &&&Task| {
-        task.state == TaskState::Pending && !task.error.is_empty() && now - task.created_at >= SCHEDULED_WITHIN
+        task.state == TaskState::Pending
+            && !task.error.is_empty()
+            && now - task.created_at >= SCHEDULED_WITHIN
     };
     match wanted.max_by_key(|task| task.created_at).filter(is_unschedulable) {
         Some(_) => Condition::Created,
@@ -116,7 +118,8 @@ mod tests {
     }
 
     fn service(is_run: bool, is_kept: bool) -> Service {
-        let labels = if is_kept { vec![("launchway.kept".to_owned(), "true".to_owned())] } else { Vec::new() };
+        let labels =
+            if is_kept { vec![("launchway.kept".to_owned(), "true".to_owned())] } else { Vec::new() };
         Service {
             id: id('s').parse().unwrap(),
             name: "launchway-1".to_owned(),
@@ -220,7 +223,10 @@ mod tests {
             let tasks: Vec<Task> = names.chars().map(|name| task(name, 0, 'a', TaskState::Failed)).collect();
             memory.count(&service.id, &tasks.iter().collect::<Vec<_>>())
         };
-        assert_eq!([count(""), count("1"), count("1"), count("12"), count("23"), count("")], [0, 1, 1, 2, 3, 3]);
+        assert_eq!(
+            [count(""), count("1"), count("1"), count("12"), count("23"), count("")],
+            [0, 1, 1, 2, 3, 3]
+        );
         memory.forget_others(&[]);
         assert_eq!(count(""), 0);
     }

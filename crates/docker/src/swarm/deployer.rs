@@ -6,9 +6,7 @@ use async_trait::async_trait;
 use launchway_domain::{
     applications::{Port, RunCommand},
     clock::Clock as _,
-    deployments::{
-        Condition, Container, ContainerId, ContainerPlan, Deployer, Output, Owner, StepError,
-    },
+    deployments::{Condition, Container, ContainerId, ContainerPlan, Deployer, Output, Owner, StepError},
     ids::DeploymentId,
 };
 use launchway_system::clock::SystemClock;

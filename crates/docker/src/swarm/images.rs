@@ -57,7 +57,8 @@ impl SwarmEngine {
             Some(_) => image.clone(),
             None => self.publish(image, None).await?,
         };
-        let digest = name.digest().ok_or_else(|| StepError::Retryable("the image has no digest".to_owned()))?;
+        let digest =
+            name.digest().ok_or_else(|| StepError::Retryable("the image has no digest".to_owned()))?;
         Ok(self.reference(&name, &digest))
     }
 
@@ -88,8 +89,9 @@ impl SwarmEngine {
             tracing::warn!(image = pushed, error = ?error, "name of a pushed image could not be removed");
         }
         let answer = answer.map_err(|failure| self.not_pushed(failure))?;
-        let digest = pushed_digest(&answer)
-            .ok_or_else(|| StepError::Retryable("docker reported no digest of the pushed image".to_owned()))?;
+        let digest = pushed_digest(&answer).ok_or_else(|| {
+            StepError::Retryable("docker reported no digest of the pushed image".to_owned())
+        })?;
         Ok(image.with_digest(&digest))
     }
 
@@ -160,7 +162,8 @@ mod tests {
     #[test]
     fn the_digest_is_in_the_last_line_of_a_push() {
         let digest = format!("sha256:{}", "0a".repeat(32));
-        let answer = format!("The push refers to repository [r/x]\n5f70: Pushed\n1: digest: {digest} size: 528\n");
+        let answer =
+            format!("The push refers to repository [r/x]\n5f70: Pushed\n1: digest: {digest} size: 528\n");
         assert_eq!(pushed_digest(&answer).unwrap().as_str(), digest);
         for answer in ["", "5f70: Pushed\n", "1: digest: sha256:12 size: 3\n"] {
             assert_eq!(pushed_digest(answer), None);

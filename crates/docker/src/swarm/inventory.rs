@@ -135,7 +135,11 @@ impl SwarmEngine {
         let now = SystemClock.now();
         let found = cluster.services.iter().filter_map(|service| {
             let Some(owner) = labels::owner(&service.labels) else {
-                tracing::warn!(id = service.id.as_str(), kind = "service", "engine object has invalid labels");
+                tracing::warn!(
+                    id = service.id.as_str(),
+                    kind = "service",
+                    "engine object has invalid labels"
+                );
                 return None;
             };
             let tasks = tasks.remove(service.id.as_str()).unwrap_or_default();
@@ -173,7 +177,8 @@ impl SwarmEngine {
     ) -> Result<Vec<StampedLine>, StepError> {
         let mut lines = Vec::new();
         for task in self.readable_tasks(container).await? {
-            let is_read = task.state != TaskState::Running && since.is_some_and(|since| task.changed_at < since);
+            let is_read =
+                task.state != TaskState::Running && since.is_some_and(|since| task.changed_at < since);
             if is_read {
                 continue;
             }

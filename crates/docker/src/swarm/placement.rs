@@ -2,11 +2,7 @@
 
 use std::collections::HashSet;
 
-use launchway_domain::{
-    clock::Timestamp,
-    extensions::PortRange,
-    ids::DeploymentId,
-};
+use launchway_domain::{clock::Timestamp, extensions::PortRange, ids::DeploymentId};
 
 use super::{
     NodeId,

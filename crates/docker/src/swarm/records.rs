@@ -261,7 +261,8 @@ impl ServiceRecord {
     fn read(self) -> Option<Service> {
         let ServiceSpec { name, labels, task_template, mode, endpoint_spec } = self.spec;
         let constraints = task_template.placement.map(|placement| placement.constraints).unwrap_or_default();
-        let mut pinned = constraints.iter().filter_map(|one| one.replace(' ', "").strip_prefix(PINNED)?.parse().ok());
+        let mut pinned =
+            constraints.iter().filter_map(|one| one.replace(' ', "").strip_prefix(PINNED)?.parse().ok());
         Some(Service {
             id: self.id.parse().ok()?,
             name,
@@ -382,7 +383,8 @@ struct ManagerStatus {
 impl NodeRecord {
     fn read(self) -> Option<Node> {
         // The leader may report an unspecified address as its own.
-        let advertised = self.manager_status.as_ref().and_then(|status| status.addr.parse::<SocketAddr>().ok());
+        let advertised =
+            self.manager_status.as_ref().and_then(|status| status.addr.parse::<SocketAddr>().ok());
         let address = advertised.map(|address| address.ip()).or_else(|| self.status.addr.parse().ok());
         Some(Node {
             id: self.id.parse().ok()?,
@@ -420,7 +422,8 @@ mod tests {
             });
             from_value::<ServiceRecord>(record).unwrap().read().unwrap()
         };
-        let service = read(1, json!(["node.labels.launchway.apps==true", "node.id == zk9ltvpzp6r2r8lz1sm1imk1x"]));
+        let service =
+            read(1, json!(["node.labels.launchway.apps==true", "node.id == zk9ltvpzp6r2r8lz1sm1imk1x"]));
         assert_eq!((service.is_run, service.published, service.is_kept()), (true, Some(12_000), true));
         assert_eq!(service.pinned.unwrap().as_str(), "zk9ltvpzp6r2r8lz1sm1imk1x");
         let stopped = read(0, json!(["node.labels.launchway.apps==true"]));
@@ -441,7 +444,10 @@ mod tests {
         assert_eq!(read("complete", "", container(0)).exit_code, Some(0));
         let refused = read("rejected", "No such image: x", json!(null));
         assert_eq!((refused.exit_code, refused.has_failed(), refused.has_container), (None, true, false));
-        assert_eq!(read("failed", "starting container failed: port is taken", container(128)).exit_code, None);
+        assert_eq!(
+            read("failed", "starting container failed: port is taken", container(128)).exit_code,
+            None
+        );
         assert_eq!(read("orphaned", "", container(0)).state, TaskState::Ended);
     }
 

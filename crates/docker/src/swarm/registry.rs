@@ -58,7 +58,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<PushRegistry>().unwrap().host(), host);
         }
-        for text in ["", "/", "registry", "Registry.example.com", "a.b:0", "a.b/../c", "a.b@c", "http://a.b", "a.b/x y"] {
+        for text in [
+            "",
+            "/",
+            "registry",
+            "Registry.example.com",
+            "a.b:0",
+            "a.b/../c",
+            "a.b@c",
+            "http://a.b",
+            "a.b/x y",
+        ] {
             assert_eq!(text.parse::<PushRegistry>(), Err(InvalidRegistry), "{text:?}");
         }
     }

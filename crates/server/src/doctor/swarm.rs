@@ -18,7 +18,9 @@ pub(super) async fn check(options: &SwarmOptions, swarm: &SwarmEngine, report: &
     match swarm.role().await {
         None => return,
         Some(role) => match refusal(role) {
-            Some(reason) => return report.fail("swarm", reason.to_owned(), "see Several machines in docs/operations.md"),
+            Some(reason) => {
+                return report.fail("swarm", reason.to_owned(), "see Several machines in docs/operations.md");
+            }
             None => report.ok("swarm", "this machine is a manager".to_owned()),
         },
     }
@@ -35,6 +37,17 @@ async fn check_nodes(swarm: &SwarmEngine, report: &mut Report) {
     for node in nodes.iter().filter(|node| !node.is_ready) {
         let hint = "if it does not come back, remove it with `docker node rm --force`";
         report.warn("nodes", format!("`{}` does not answer", node.hostname), hint);
+    }
+    for node in nodes.iter().filter(|node| node.is_manager && node.availability != "active") {
+        let text = format!(
+            "`{}` is a manager and not active, so that builds and commands fail there",
+            node.hostname
+        );
+        report.warn(
+            "nodes",
+            text,
+            "run `docker node update --availability active` for it, or run no server there",
+        );
     }
     match nodes.iter().filter(|node| node.takes_containers()).count() {
         0 => report.fail(
