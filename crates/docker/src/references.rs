@@ -72,7 +72,7 @@ mod tests {
             "docker.io/index.docker.io/launchway/a",
             "library/launchway/a",
             "10.0.0.5:5000/launchway/00000000-0000-0000-0000-000000000001:b",
-            "registry.example.com/team/launchway/00000000-0000-0000-0000-000000000001@sha256:0",
+            "registry.example.com/team/launchway/00000000-0000-0000-0000-000000000001:b",
         ] {
             assert_eq!(familiar(&reference.parse().unwrap()), None);
         }

@@ -77,6 +77,7 @@ impl SwarmStage {
 }
 
 impl Drop for SwarmStage {
+    #[expect(clippy::print_stderr, reason = "what happened is in the logs")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}\n{}", self.stage.server.log(), self.stories());

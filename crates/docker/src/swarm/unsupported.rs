@@ -1,4 +1,4 @@
-//! What does not run in a Swarm.
+//! The composer of an installation on several machines, where compositions do not run.
 
 use std::sync::Arc;
 
