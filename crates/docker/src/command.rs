@@ -8,6 +8,7 @@ mod compose;
 mod containers;
 mod images;
 mod networks;
+mod services;
 mod volumes;
 
 use std::{
@@ -30,6 +31,7 @@ pub(super) use self::{
     containers::{CAPABILITIES, CONTAINER_CPU_SHARES, MountedVolume, NewContainer, Program, Surroundings},
     images::{ImageId, NewImage},
     networks::NetworkId,
+    services::{NODE_LABEL, NewService, PINNED, ServiceChange},
 };
 use super::{errors::EngineError, labels::Label, socket::Socket};
 

@@ -85,6 +85,15 @@ impl Compositions {
         self.store.take_over(folder).await
     }
 
+    /// Returns whether `deployment` of the application of `plan` is a composition.
+    pub(super) async fn is_stored(
+        &self,
+        plan: &CompositionPlan,
+        deployment: DeploymentId,
+    ) -> Result<bool, StepError> {
+        Ok(self.store.find(plan.owner.application, deployment).await?.is_some())
+    }
+
     pub(super) fn engine(&self) -> Arc<DockerEngine> {
         Arc::clone(&self.engine)
     }

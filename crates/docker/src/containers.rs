@@ -123,10 +123,7 @@ impl Deployer for DockerEngine {
 
 impl DockerEngine {
     async fn start_marked(&self, plan: &ContainerPlan, call: Label) -> Result<Container, StepError> {
-        let mut name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
-        if plan.copy > 1 {
-            name = format!("{name}-{}", plan.copy);
-        }
+        let name = container_name(plan);
         let (id, network) = self.make(plan, &name, None, None, call).await?;
         let record = self.record(&id).await?;
         let started = record.and_then(|record| read(&record, Some(&network)));
@@ -313,6 +310,12 @@ impl DockerEngine {
         let records = self.docker.inspect(std::slice::from_ref(container)).await;
         Ok(records.map_err(EngineError::or_fault)?.into_iter().next())
     }
+}
+
+/// Returns the name of a copy's container, or of the service that runs it.
+pub(super) fn container_name(plan: &ContainerPlan) -> String {
+    let name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
+    if plan.copy > 1 { format!("{name}-{}", plan.copy) } else { name }
 }
 
 pub(super) fn gone() -> StepError {

@@ -61,6 +61,7 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("no such image", Meaning::Gone),
     ("no such network", Meaning::Gone),
     ("no such volume", Meaning::Gone),
+    ("no such service", Meaning::Gone),
     ("is already in progress", Meaning::Gone),
     ("no available ipv4 addresses on this network's address pools", Meaning::Refusal),
     ("no command specified", Meaning::Refusal),
@@ -195,7 +196,7 @@ fn is_advice(line: &str) -> bool {
 const LONGEST_SENTENCE: usize = 500;
 
 /// Strips an error message of the parts that only developers of the engine need.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut text = text;
     for prefix in ["docker: ", "ERROR: ", "Error: ", "Error response from daemon: "] {
         text = text.strip_prefix(prefix).unwrap_or(text);

@@ -125,15 +125,10 @@ impl EngineInventory for DockerEngine {
     ) -> Result<Vec<PrintedLine>, StepError> {
         let now = SystemClock.now();
         let mut lines = self.lines_after(container, since, limit).await?;
-        if lines.last().is_some_and(|last| last.at > now - SETTLING) {
-            sleep(SETTLING.to_std().unwrap_or_default()).await;
+        if wait_until_settled(&lines, now).await {
             lines = self.lines_after(container, since, limit).await?;
         }
-        let begun = lines.iter().find(|line| line.is_begun && line.at > now - LONGEST_LINE);
-        let end = begun.map_or(now, |begun| begun.microsecond().min(now));
-        lines.retain(|line| line.microsecond() < end);
-        cut(&mut lines, limit);
-        Ok(lines.into_iter().map(PrintedLine::from).collect())
+        Ok(settled(lines, now, limit))
     }
 
     async fn tail_logs(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError> {
@@ -206,6 +201,25 @@ impl DockerEngine {
         }
         latest.is_some()
     }
+}
+
+/// Waits if an older line may still appear before the last of `lines`, which were read at `now`. Returns whether they have to
+/// be read again.
+pub(super) async fn wait_until_settled(lines: &[StampedLine], now: Timestamp) -> bool {
+    let is_unsettled = lines.last().is_some_and(|last| last.at > now - SETTLING);
+    if is_unsettled {
+        sleep(SETTLING.to_std().unwrap_or_default()).await;
+    }
+    is_unsettled
+}
+
+/// Returns the first `limit` lines, as far as nothing older than `now` can appear among them any more.
+pub(super) fn settled(mut lines: Vec<StampedLine>, now: Timestamp, limit: usize) -> Vec<PrintedLine> {
+    let begun = lines.iter().find(|line| line.is_begun && line.at > now - LONGEST_LINE);
+    let end = begun.map_or(now, |begun| begun.microsecond().min(now));
+    lines.retain(|line| line.microsecond() < end);
+    cut(&mut lines, limit);
+    lines.into_iter().map(PrintedLine::from).collect()
 }
 
 /// Records the output of `docker events`.

@@ -35,6 +35,7 @@ const ADDRESS: &str = "launchway.address";
 const ALIASES: &str = "launchway.aliases";
 const PORT: &str = "launchway.port";
 const COPY: &str = "launchway.copy";
+const KEPT: &str = "launchway.kept";
 
 /// The labels of an object on the engine.
 pub(super) trait LabelSet {
@@ -102,6 +103,11 @@ impl Label {
     /// The number of a copy among those of its attempt.
     pub(super) fn of_copy(copy: u16) -> Self {
         Self(format!("{COPY}={copy}"))
+    }
+
+    /// Marks a service that has been healthy: its container is replaced whenever it ends.
+    pub(super) fn of_kept() -> Self {
+        Self(format!("{KEPT}=true"))
     }
 
     /// The aliases of a container in its network, by which it is connected again.
@@ -228,6 +234,16 @@ pub(super) fn address(labels: &impl LabelSet) -> Option<Ipv4Addr> {
 /// Returns the port that a container was started for.
 pub(super) fn port(labels: &impl LabelSet) -> Option<Port> {
     labels.value_of(PORT)?.parse::<u16>().ok()?.try_into().ok()
+}
+
+/// Returns the number of a copy.
+pub(super) fn copy(labels: &impl LabelSet) -> Option<u16> {
+    labels.value_of(COPY)?.parse().ok()
+}
+
+/// Returns whether a service has been healthy.
+pub(super) fn is_kept(labels: &impl LabelSet) -> bool {
+    labels.value_of(KEPT) == Some("true")
 }
 
 /// Returns the aliases of a container in its network.

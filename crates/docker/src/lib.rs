@@ -34,6 +34,7 @@ mod notice;
 mod references;
 mod registries;
 mod socket;
+pub mod swarm;
 
 use std::{
     collections::HashMap,
@@ -86,6 +87,8 @@ pub struct DockerOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// The address range of the organizations' networks; each takes a `/24` of it.
     pub network_pool: Ipv4Net,
+    /// The driver of the organizations' networks.
+    pub network_driver: NetworkDriver,
     /// The registries that images may come from.
     pub registries: RegistryPolicy,
     /// Resolves the host names of registries.
@@ -114,6 +117,7 @@ impl DockerOptions {
             environment: OF_THE_OPERATOR.into_iter().filter_map(given).collect(),
             // Docker itself takes networks from 172.16.0.0/12 and 192.168.0.0/16.
             network_pool: Ipv4Net::new_assert([10, 192, 0, 0].into(), 12),
+            network_driver: NetworkDriver::default(),
             registries: RegistryPolicy::default(),
             resolver: Arc::new(SystemResolver::default()),
             limits: ContainerLimits::default(),
@@ -180,6 +184,16 @@ impl Default for BuildLimits {
             context: 500 * MEBIBYTE,
         }
     }
+}
+
+/// The driver of networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NetworkDriver {
+    /// A bridge of one machine. Each container has a static address, at which it is reached.
+    #[default]
+    Bridge,
+    /// An overlay of all machines of a Swarm, with addresses of the engine's choice.
+    Overlay,
 }
 
 /// The builder of images.

@@ -1,6 +1,7 @@
 //! The network of each organization, and that of each composition.
 //!
-//! Each is a bridge of its own, and the engine forwards nothing from one bridge to another. A container is
+//! Each is a bridge of its own, and the engine forwards nothing from one bridge to another; or, in a Swarm, an overlay of
+//! its own, whose addresses Swarm assigns. A container is
 //! in the network of its organization, or of its composition, and in no other, the engine's default one
 //! included.
 
@@ -15,7 +16,7 @@ use launchway_domain::{deployments::StepError, ids::OrganizationId};
 use serde_json::Value;
 
 use super::{
-    DockerEngine,
+    DockerEngine, NetworkDriver,
     addresses::{AddressRange, Assignment, TakenAddress},
     command::NetworkId,
     containers::{Endpoint, Filters, endpoints},
@@ -36,7 +37,8 @@ pub(super) struct Network {
     pub(super) id: NetworkId,
     name: String,
     subnets: Vec<Ipv4Net>,
-    /// The addresses that may be assigned; `None` for a network without a subnet of its own.
+    driver: NetworkDriver,
+    /// The addresses that may be assigned; `None` for an overlay, and for a network without a subnet of its own.
     range: Option<AddressRange>,
     created: String,
 }
@@ -52,11 +54,17 @@ impl Network {
                 gateway: text(subnet, "Gateway").and_then(|gateway| gateway.parse().ok()),
             })
         };
+        let driver = match record.get("driver").and_then(Value::as_str) {
+            Some("overlay") => NetworkDriver::Overlay,
+            _ => NetworkDriver::Bridge,
+        };
         Some(Self {
             id: NetworkId::parse(record.get("id")?.as_str()?)?,
             name: text(record, "name").unwrap_or_default(),
             subnets: subnets.iter().filter_map(|subnet| text(subnet, "Subnet")?.parse().ok()).collect(),
-            range: subnets.iter().find_map(range),
+            // Only the managers of a Swarm know which addresses of an overlay are taken.
+            range: subnets.iter().find_map(range).filter(|_| driver == NetworkDriver::Bridge),
+            driver,
             created: record.get("created")?.as_str()?.to_owned(),
         })
     }
@@ -92,8 +100,12 @@ impl DockerEngine {
             return Ok(network.clone());
         }
         let labels = [Label::of_instance(self.options.instance), Label::of_organization(organization)];
-        let network =
-            self.found_or_made(&format!("launchway-{organization}"), &labels, reserved, false).await?;
+        let name = match self.options.network_driver {
+            NetworkDriver::Bridge => format!("launchway-{organization}"),
+            // This machine may have the bridge of a time before the Swarm.
+            NetworkDriver::Overlay => format!("launchway-overlay-{organization}"),
+        };
+        let network = self.found_or_made(&name, &labels, reserved, false).await?;
         known.insert(organization, network.clone());
         Ok(network)
     }
@@ -194,6 +206,7 @@ impl DockerEngine {
     pub(super) async fn oldest_network(&self, labels: &[Label]) -> Result<Option<Network>, StepError> {
         let found = self.docker.networks(labels).await.map_err(EngineError::or_fault)?;
         let mut networks = self.read_networks(&found).await?;
+        networks.retain(|network| network.driver == self.options.network_driver);
         networks.sort_by(|a, b| (&a.created, a.id.as_str()).cmp(&(&b.created, b.id.as_str())));
         Ok(networks.into_iter().next())
     }
@@ -221,7 +234,18 @@ impl DockerEngine {
                 .ok_or_else(|| {
                     StepError::Retryable("the address pool has no room for another network".to_owned())
                 })?;
-            match self.docker.create_network(name, AddressRange::divide(subnet), labels).await {
+            let created = match self.options.network_driver {
+                NetworkDriver::Bridge => {
+                    self.docker.create_network(name, AddressRange::divide(subnet), labels).await
+                }
+                NetworkDriver::Overlay => self.docker.create_overlay(name, subnet, labels).await,
+            };
+            match created {
+                Ok(ours) if self.has_older_overlap(&ours, subnet).await? => {
+                    // It is not in use yet.
+                    let _left_behind = self.docker.remove_network(&ours).await;
+                    taken.push(subnet);
+                }
                 Ok(ours) => {
                     let Some(network) = self.oldest_network(labels).await? else { continue };
                     if network.id != ours {
@@ -232,10 +256,12 @@ impl DockerEngine {
                 }
                 // The engine gives a subnet to one caller only: perhaps to one that creates the same
                 // network.
-                Err(failure) if failure.says("overlaps") => match self.oldest_network(labels).await? {
-                    Some(network) => return Ok(network),
-                    None => taken.push(subnet),
-                },
+                Err(failure) if failure.says("overlaps") || failure.says("overlapping") => {
+                    match self.oldest_network(labels).await? {
+                        Some(network) => return Ok(network),
+                        None => taken.push(subnet),
+                    }
+                }
                 Err(failure) if failure.says("already exists") => match self.oldest_network(labels).await? {
                     Some(network) => return Ok(network),
                     None => return Err(failure.or_fault()),
@@ -244,6 +270,22 @@ impl DockerEngine {
             }
         }
         Err(StepError::Retryable("all subnets that were tried for a network are in use".to_owned()))
+    }
+
+    /// Returns whether an older network has addresses of `subnet` as well. A bridge has none: the engine refuses it. Two
+    /// managers of a Swarm may create overlays at the same time, and of these the younger one never gets addresses.
+    async fn has_older_overlap(&self, ours: &NetworkId, subnet: Ipv4Net) -> Result<bool, StepError> {
+        if self.options.network_driver == NetworkDriver::Bridge {
+            return Ok(false);
+        }
+        let everyone = self.docker.networks(&[]).await.map_err(EngineError::or_fault)?;
+        let networks = self.read_networks(&everyone).await?;
+        let Some(own) = networks.iter().find(|network| network.id == *ours) else { return Ok(false) };
+        let is_older = |other: &Network| {
+            (&other.created, other.id.as_str()) < (&own.created, own.id.as_str())
+                && other.subnets.iter().any(|other| overlaps(other, &subnet))
+        };
+        Ok(networks.iter().any(is_older))
     }
 
     /// Returns the networks with these ids that still exist.
@@ -293,9 +335,12 @@ fn best_free(pool: Ipv4Net, others: Vec<Ipv4Net>, host_networks: Vec<Ipv4Net>) -
     })
 }
 
+fn overlaps(one: &Ipv4Net, other: &Ipv4Net) -> bool {
+    one.contains(other) || other.contains(one)
+}
+
 /// Returns the lowest subnet of the pool that overlaps no other.
 fn lowest_free(pool: Ipv4Net, taken: Vec<Ipv4Net>) -> Option<Ipv4Net> {
-    let overlaps = |one: &Ipv4Net, other: &Ipv4Net| one.contains(other) || other.contains(one);
     let mut subnets = pool.subnets(pool.prefix_len().max(PREFIX)).ok()?;
     subnets.find(|subnet| !taken.iter().any(|other| overlaps(subnet, other)))
 }

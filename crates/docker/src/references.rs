@@ -1,6 +1,9 @@
 //! Docker's form of image references by users.
 
-use launchway_domain::applications::{ImageRef, Reference};
+use launchway_domain::{
+    applications::{ImageRef, Reference},
+    ids::ApplicationId,
+};
 
 /// Returns the reference as docker lists it: without the default registry, with the default tag. `None` as
 /// for [`parse`].
@@ -20,9 +23,16 @@ pub(super) fn parse(image: &ImageRef) -> Option<Reference> {
     Reference::parse(image).filter(|reference| !reference.to_string().starts_with("sha256:"))
 }
 
-/// Returns whether the name is of our own making, however docker's registry is spelled before it.
+/// Returns whether the name is of our own making, however docker's registry is spelled before it, or in any other registry:
+/// images may have been pushed there.
 fn is_ours(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
+    let is_id =
+        |part: &str| part.split([':', '@']).next().is_some_and(|id| id.parse::<ApplicationId>().is_ok());
+    let segments: Vec<&str> = name.split('/').collect();
+    if segments.windows(2).any(|pair| matches!(pair, ["launchway", id] if is_id(id))) {
+        return true;
+    }
     let is_dockers = |registry: &str| {
         let host = registry.split_once(':').map_or(registry, |(host, _)| host);
         host == "docker.io" || host.ends_with(".docker.io")
@@ -61,6 +71,8 @@ mod tests {
             "docker.io:443/launchway/a:b",
             "docker.io/index.docker.io/launchway/a",
             "library/launchway/a",
+            "10.0.0.5:5000/launchway/00000000-0000-0000-0000-000000000001:b",
+            "registry.example.com/team/launchway/00000000-0000-0000-0000-000000000001:b",
         ] {
             assert_eq!(familiar(&reference.parse().unwrap()), None);
         }

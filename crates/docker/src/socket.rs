@@ -5,8 +5,8 @@
 //! otherwise the command line is used, whose error messages are known. Lists of containers, events and logs
 //! come from here where there is a socket: they are requested all the time.
 //!
-//! **Invariant:** requests by the socket only read: images, containers, events, output and the id of the engine. They
-//! change nothing on the engine.
+//! **Invariant:** requests by the socket only read: images, containers, services, tasks, nodes, events, output and the
+//! description of the engine. They change nothing on the engine.
 
 mod connection;
 mod logs;
@@ -26,6 +26,7 @@ use url::form_urlencoded::byte_serialize;
 
 pub(super) use self::connection::SocketError;
 use self::{connection::Connection, logs::LogDecoder};
+use crate::swarm::TaskId;
 
 /// The timeout of the engine before the command line is used.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,6 +46,33 @@ pub(super) struct EventStream {
     /// The bytes of an incomplete line.
     begun: Vec<u8>,
     _connection: Connection,
+}
+
+/// A kind of objects that the managers of a Swarm know.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SwarmObjects {
+    Services,
+    Tasks,
+    Nodes,
+}
+
+impl SwarmObjects {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Services => "services",
+            Self::Tasks => "tasks",
+            Self::Nodes => "nodes",
+        }
+    }
+}
+
+/// The container whose output is requested.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LogSource<'a> {
+    /// A container of this engine.
+    Container(&'a ContainerId),
+    /// The container of a task, on any node of the Swarm.
+    Task(&'a TaskId),
 }
 
 /// The requested part of a container's output.
@@ -93,10 +121,14 @@ impl Socket {
 
     /// Returns the id of the engine; `None` if it does not respond.
     pub(super) async fn engine_id(&self) -> Option<String> {
+        Some(self.info().await?.get("ID")?.as_str()?.to_owned())
+    }
+
+    /// Returns the description of the engine; `None` if it does not respond.
+    pub(super) async fn info(&self) -> Option<Value> {
         let asked = async { Connection::open(&self.0).await?.read("/info", LONGEST).await };
         let body = timeout(TIMEOUT, asked).await.ok()?.ok()?;
-        let info: Value = serde_json::from_slice(&body).ok()?;
-        Some(info.get("ID")?.as_str()?.to_owned())
+        serde_json::from_slice(&body).ok()
     }
 
     /// Pings the engine. Fails with the reason if it does not answer within `limit`; an engine that answers
@@ -118,11 +150,26 @@ impl Socket {
         timeout(limit, asked).await.map_err(late)?
     }
 
+    /// Lists the objects of a Swarm that pass all `filters`, as JSON. An engine that is no manager answers with
+    /// [`SocketError::Status`].
+    pub(super) async fn swarm_objects(
+        &self,
+        objects: SwarmObjects,
+        filters: &impl Serialize,
+        limit: Duration,
+    ) -> Answer<Bytes> {
+        let target = format!("/{}?filters={}", objects.path(), encoded(filters)?);
+        let asked = async { Connection::open(&self.0).await?.read(&target, LONGEST_LIST).await };
+        let late =
+            |_elapsed| SocketError::Unavailable(format!("no list of {} within {limit:?}", objects.path()));
+        timeout(limit, asked).await.map_err(late)?
+    }
+
     /// Writes the output of a container to `output`, each line after its timestamp. With
     /// [`SocketError::Status`] nothing was written.
     pub(super) async fn logs(
         &self,
-        container: &ContainerId,
+        source: LogSource<'_>,
         range: LogRange,
         output: Arc<dyn Output>,
         limit: Duration,
@@ -133,7 +180,11 @@ impl Socket {
             LogRange::Since(nanoseconds) => format!("&since={}", seconds(nanoseconds)),
             LogRange::Last(lines) => format!("&tail={lines}"),
         };
-        let target = format!("/containers/{}/logs?stdout=1&stderr=1&timestamps=1{range}", container.as_str());
+        let source = match source {
+            LogSource::Container(container) => format!("containers/{}", container.as_str()),
+            LogSource::Task(task) => format!("tasks/{}", task.as_str()),
+        };
+        let target = format!("/{source}/logs?stdout=1&stderr=1&timestamps=1{range}");
         let read = async {
             let mut connection = Connection::open(&self.0).await?;
             let mut body = connection.get(&target).await?.into_body();

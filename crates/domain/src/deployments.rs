@@ -28,7 +28,7 @@ pub use self::{
     composition::{ComposeSource, Composer, Composition, CompositionPlan, CompositionRepository, Sidecar},
     deployment::{
         CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
-        DeploymentStatus, ImageName, ServiceName,
+        DeploymentStatus, ImageDigest, ImageName, ServiceName,
     },
     end::EndCause,
     image_records::{EngineImageId, ImageRecord, ImageRecords, ImageSize},

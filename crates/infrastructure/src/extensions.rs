@@ -14,6 +14,7 @@ mod notes;
 mod port_availability;
 mod rehearsal;
 mod services;
+mod unsupported;
 mod users;
 mod workspaces;
 
@@ -42,7 +43,7 @@ use launchway_system::process::{Invocation, ProcessError};
 use serde_json::json;
 
 use self::{notes::StepNotes, workspaces::Workspaces};
-pub use self::{port_availability::PortAvailability, rehearsal::rehearse};
+pub use self::{port_availability::PortAvailability, rehearsal::rehearse, unsupported::NoExtensions};
 
 /// The largest compose file in a workspace.
 const LARGEST_COMPOSE_FILE: u64 = 256 * 1024;

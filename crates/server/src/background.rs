@@ -15,7 +15,8 @@ use launchway_application::{
 };
 use launchway_domain::{
     certificates::CertificateIssuer,
-    extensions::PortPolicy,
+    deployments::Composer,
+    extensions::{ExtensionRunner, PortPolicy},
     ids::{BootId, InstanceId},
     jobs::{ClaimLimits, WorkerId},
     notifications::SenderId,
@@ -27,7 +28,7 @@ use launchway_infrastructure::{
     certificates::{AcmeIssuer, AcmeOptions},
     data_dir::DataDir,
     database::DatabaseUrl,
-    docker::{BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions},
+    docker::{Compositions, DockerEngine},
     extensions::{HostOptions, HostRunner},
     git::{GitFetcher, GitLimits, GitOptions},
     health::NetworkProbe,
@@ -40,7 +41,7 @@ use tokio::{
     task::{JoinHandle, spawn},
 };
 
-use crate::{assembly::Assembly, config::Config, installation::hostname};
+use crate::{assembly::Assembly, config::Config, engine::Engine, installation::hostname};
 
 /// The most concurrent operations on containers: each is short, and mostly waits for the engine.
 const OPERATIONS: usize = 8;
@@ -66,8 +67,8 @@ impl Background {
     ) -> Result<Self, Box<dyn Error>> {
         // A job belongs to the server that claimed it, and not to the installation.
         let instance = assembly.server;
-        let engine = Arc::new(DockerEngine::new(docker_options(config, assembly.installation)));
-        let compositions = compositions(data, assembly, &engine).await?;
+        let engine = Engine::new(config, assembly.installation);
+        let compositions = compositions(data, assembly, engine.docker()).await?;
         // Before the first route is followed, which may fetch a site.
         assembly.sites.clear_drafts().await?;
         let own_ports = [config.bind.port()].into_iter().chain(front.map(|front| front.port()));
@@ -80,11 +81,11 @@ impl Background {
         let outside = Outside {
             runtime_logs: runtime_logs(config, assembly, &engine),
             source: Arc::new(GitFetcher::open(git_options(config, data))?),
-            runner: Arc::new(HostRunner::open(compositions.clone(), host_ports, host)?),
-            compositions,
+            runner: engine.runner(HostRunner::open(compositions.clone(), host_ports, host)?),
+            compositions: engine.composer(&compositions),
             engine,
         };
-        let leftovers = Arc::clone(&outside.engine);
+        let leftovers = Arc::clone(outside.engine.docker());
         let reconciler = reconciler(config, assembly, &outside);
         let maintenance = maintenance(assembly, &outside, &reconciler, (instance, boot));
         // Jobs of an earlier run would block the reconciler from their applications.
@@ -196,10 +197,10 @@ async fn remove_leftover_cgroups(engine: Arc<DockerEngine>, boot: BootId) {
 
 /// Adapters of external systems: repositories, the engine, and the host.
 struct Outside {
-    engine: Arc<DockerEngine>,
+    engine: Engine,
     source: Arc<GitFetcher>,
-    compositions: Arc<Compositions>,
-    runner: Arc<HostRunner>,
+    compositions: Arc<dyn Composer>,
+    runner: Arc<dyn ExtensionRunner>,
     runtime_logs: Arc<RuntimeLogs>,
 }
 
@@ -222,14 +223,17 @@ async fn worker(
         secrets: Arc::clone(&assembly.secrets),
         source,
         planner: Arc::new(Nixpacks::default()),
-        images: engine.clone(),
-        image_quota: Some(ImageQuota {
-            records: database.clone(),
-            quota: config.quotas.of(Resource::ImageBytes),
-        }),
+        images: engine.images(),
+        // A server of a Swarm knows only the images that it built itself.
+        image_quota: match engine.swarm() {
+            Some(_) => None,
+            None => {
+                Some(ImageQuota { records: database.clone(), quota: config.quotas.of(Resource::ImageBytes) })
+            }
+        },
         composer: compositions,
-        deployer: engine.clone(),
-        inventory: engine,
+        deployer: engine.deployer(),
+        inventory: engine.inventory(),
         probe: Arc::new(NetworkProbe::default()),
         sites: assembly.sites.clone(),
         routes: Arc::clone(&assembly.routes),
@@ -264,8 +268,8 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
     let retirer = Retirer {
         applications: database.clone(),
         deployments: database.clone(),
-        deployer: outside.engine.clone(),
-        inventory: outside.engine.clone(),
+        deployer: outside.engine.deployer(),
+        inventory: outside.engine.inventory(),
         runtime_logs: Some(Arc::clone(&outside.runtime_logs)),
         routes: Arc::clone(&assembly.routes),
         context: assembly.context.clone(),
@@ -274,9 +278,12 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
         queue: database.clone(),
         applications: database.clone(),
         deployments: database.clone(),
-        image_records: Some(database.clone()),
-        deployer: outside.engine.clone(),
-        inventory: outside.engine.clone(),
+        image_records: match outside.engine.swarm() {
+            Some(_) => None,
+            None => Some(database.clone()),
+        },
+        deployer: outside.engine.deployer(),
+        inventory: outside.engine.inventory(),
         probe: Arc::new(NetworkProbe::default()),
         sites: assembly.sites.clone(),
         routes: Arc::clone(&assembly.routes),
@@ -353,34 +360,11 @@ fn comparison(config: &Config, assembly: &Assembly, source: &Arc<GitFetcher>) ->
     BranchPoller::new(ports, timings, assembly.context.clone())
 }
 
-fn runtime_logs(config: &Config, assembly: &Assembly, engine: &Arc<DockerEngine>) -> Arc<RuntimeLogs> {
+fn runtime_logs(config: &Config, assembly: &Assembly, engine: &Engine) -> Arc<RuntimeLogs> {
     let database = Arc::new(assembly.database.clone());
     let secrets = Arc::clone(&assembly.secrets);
-    let logs = RuntimeLogs::new(engine.clone(), database.clone(), database, secrets);
+    let logs = RuntimeLogs::new(engine.inventory(), database.clone(), database, secrets);
     Arc::new(logs.with_rate(config.deployments.log_rate))
-}
-
-pub(crate) fn docker_options(config: &Config, instance: InstanceId) -> DockerOptions {
-    let settings = &config.deployments;
-    let options = DockerOptions::new(instance);
-    DockerOptions {
-        network_pool: settings.network_pool,
-        registries: settings.registries.clone(),
-        limits: ContainerLimits {
-            memory: settings.container_memory,
-            cpus: settings.container_cpus,
-            pids: settings.container_pids,
-        },
-        builder: settings.builder,
-        build_limits: BuildLimits {
-            memory: settings.build_memory,
-            cpus: settings.build_cpus,
-            pids: settings.build_pids,
-            time: settings.build_timeout,
-            ..options.build_limits
-        },
-        ..options
-    }
 }
 
 fn git_options(config: &Config, data: &DataDir) -> GitOptions {

@@ -63,6 +63,11 @@ pub(crate) enum ServerVerb {
     /// Run or query the front proxy, which routes traffic to applications
     #[command(subcommand)]
     Proxy(ProxyVerb),
+    /// List the machines of the Docker Swarm that runs the applications
+    Nodes,
+    /// Prepare and drain machines of a Docker Swarm
+    #[command(subcommand)]
+    Node(NodeVerb),
     /// Administer the installation offline, with the files of the server
     #[command(subcommand)]
     Admin(AdminVerb),
@@ -86,6 +91,35 @@ pub(crate) struct Serve {
     /// not know are removed
     #[arg(long)]
     pub(crate) adopt: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum NodeVerb {
+    /// Prepare this machine for a Swarm, before it joins and after each boot (root only)
+    Prepare(PrepareNode),
+    /// Move all applications away from a machine without downtime, for its maintenance; run it on a manager
+    Drain(NamedNode),
+    /// Let applications run on a machine: a new one, or one that was drained; run it on a manager
+    Activate(NamedNode),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PrepareNode {
+    /// The private address of this machine, at which the others reach it
+    #[arg(long)]
+    pub(crate) address: std::net::Ipv4Addr,
+    /// The network of all machines of the Swarm, such as 10.0.0.0/24
+    #[arg(long)]
+    pub(crate) network: ipnet::Ipv4Net,
+    /// The configuration file of the Docker engine
+    #[arg(long, value_name = "FILE", default_value = "/etc/docker/daemon.json")]
+    pub(crate) engine_config: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct NamedNode {
+    /// The name of the machine, as in `launchway nodes`
+    pub(crate) name: String,
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -142,6 +142,18 @@ impl Config {
                 }
             }
         }
+        if let (Some(DatabaseUrl::Sqlite(file)), Some(deployments)) = (&database, &deployments)
+            && deployments.swarm.is_some()
+        {
+            read.refuse(
+                format!(
+                    "LAUNCHWAY_ENGINE is `swarm` and the database is the SQLite file `{}`",
+                    file.display()
+                ),
+                "servers on several machines share a PostgreSQL database: set LAUNCHWAY_DATABASE_URL to one. \
+                 `launchway database move` copies the data of a SQLite database there",
+            );
+        }
         if let (Some(trusted), Some(deployments)) = (&trusted_proxies, &deployments) {
             let pool = deployments.network_pool;
             for network in trusted.iter().filter(|network| addresses::has_containers(network, &pool)) {
@@ -210,7 +222,7 @@ mod tests {
         let problems = parse(&[
             ("LAUNCHWAY_BIND", "8080"),
             ("LAUNCHWAY_DATABASE_URL", "postgress://ada:hunter2@db/launchway"),
-            ("LAUNCHWAY_ENGINE", "swarm"),
+            ("LAUNCHWAY_ENGINE", "nomad"),
             ("LAUNCHWAY_LOG_FORMAT", "xml"),
             ("LAUNCHWAY_BIDN", "127.0.0.1:80"),
         ])
@@ -220,8 +232,8 @@ mod tests {
             "LAUNCHWAY_BIND is `8080`",
             "an address and a port",
             "LAUNCHWAY_DATABASE_URL is `***`",
-            "LAUNCHWAY_ENGINE is `swarm`",
-            "planned",
+            "LAUNCHWAY_ENGINE is `nomad`",
+            "docker or swarm",
             "LAUNCHWAY_LOG_FORMAT is `xml`",
             "LAUNCHWAY_BIDN is not a setting",
             "did you mean LAUNCHWAY_BIND?",
@@ -229,6 +241,37 @@ mod tests {
             assert!(problems.contains(expected), "{expected:?} is not in:\n{problems}");
         }
         assert!(!problems.contains("hunter2"), "{problems}");
+    }
+
+    #[test]
+    fn swarm_needs_postgresql_and_a_registry() {
+        const POSTGRES: (&str, &str) = ("LAUNCHWAY_DATABASE_URL", "postgres://db/launchway");
+        const SWARM: (&str, &str) = ("LAUNCHWAY_ENGINE", "swarm");
+        const REGISTRY: (&str, &str) = ("LAUNCHWAY_REGISTRY", "10.0.0.5:5000");
+        let swarm = parse(&[SWARM, REGISTRY, POSTGRES]).unwrap().deployments.swarm.unwrap();
+        assert_eq!(
+            (swarm.registry.host(), swarm.ports.to_string()),
+            ("10.0.0.5:5000", "10000-19999".to_owned())
+        );
+        assert!(parse(&[POSTGRES]).unwrap().deployments.swarm.is_none());
+        let local = ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", "/");
+        for (settings, expected) in [
+            (vec![SWARM, REGISTRY], "the database is the SQLite file `./launchway-data/launchway.db`"),
+            (vec![SWARM, POSTGRES], "LAUNCHWAY_ENGINE is `swarm` and LAUNCHWAY_REGISTRY is not set"),
+            (
+                vec![REGISTRY, POSTGRES],
+                "LAUNCHWAY_REGISTRY is `10.0.0.5:5000` and LAUNCHWAY_ENGINE is `docker`",
+            ),
+            (vec![SWARM, REGISTRY, POSTGRES, local], "LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES is `/`"),
+            (vec![SWARM, POSTGRES, ("LAUNCHWAY_REGISTRY", "Registry")], "LAUNCHWAY_REGISTRY is `Registry`"),
+            (
+                vec![SWARM, REGISTRY, POSTGRES, ("LAUNCHWAY_NODE_PORTS", "80-90")],
+                "LAUNCHWAY_NODE_PORTS is `80-90`",
+            ),
+        ] {
+            let problems = parse(&settings).unwrap_err().to_string();
+            assert!(problems.contains(expected), "{expected:?} is not in:\n{problems}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod proxy;
 mod report;
+mod swarm;
 
 use std::{error::Error, process::Command};
 
@@ -24,9 +25,9 @@ use launchway_infrastructure::{
 use self::report::Report;
 use crate::{
     assembly::{Tables, runtime},
-    background::docker_options,
     cli,
     config::Config,
+    engine::Engine,
     installation::{self, Installation},
 };
 
@@ -48,7 +49,10 @@ async fn examine(config: &Config) -> Report {
     let Some(data) = check_data_directory(config, &mut report) else { return report };
     proxy::check(config, &data, &mut report).await;
     let Some(installation) = check_database(config, &data, &mut report).await else { return report };
-    let engine = DockerEngine::new(docker_options(config, installation.id));
+    let engine = Engine::new(config, installation.id);
+    if let (Some(options), Some(engine)) = (&config.deployments.swarm, engine.swarm()) {
+        swarm::check(options, engine, &mut report).await;
+    }
     check_engine(&engine, &data, &installation, &mut report).await;
     installation.database.close().await;
     report
@@ -160,13 +164,9 @@ async fn check_database(config: &Config, data: &DataDir, report: &mut Report) ->
     }
 }
 
-async fn check_engine(
-    engine: &DockerEngine,
-    data: &DataDir,
-    installation: &Installation,
-    report: &mut Report,
-) {
-    let containers = match engine.containers().await {
+async fn check_engine(engine: &Engine, data: &DataDir, installation: &Installation, report: &mut Report) {
+    let inventory = engine.inventory();
+    let containers = match inventory.containers().await {
         Ok(containers) => containers,
         Err(error) => {
             let hint = "start it (`systemctl start docker`), and add this user to the group `docker`";
@@ -177,9 +177,9 @@ async fn check_engine(
     let number = containers.len();
     let plural = if number == 1 { "" } else { "s" };
     report.ok("engine", format!("answers, with {number} container{plural} of this installation"));
-    check_build_limits(engine, report).await;
+    check_build_limits(engine.docker(), report).await;
     check_versions(&installation.database, &containers, report).await;
-    match unknown_objects(engine, data, &installation.database).await {
+    match unknown_objects(&*inventory, data, &installation.database).await {
         Ok(unknown) => report_unknown(&unknown, installation.id, report),
         Err(error) => report.fail("unknown objects", describe(&error), ""),
     }
@@ -233,13 +233,13 @@ async fn check_versions(database: &Database, containers: &[DiscoveredResource], 
 }
 
 async fn unknown_objects(
-    engine: &DockerEngine,
+    inventory: &dyn EngineInventory,
     data: &DataDir,
     database: &Database,
 ) -> Result<UnknownObjects, StepError> {
     let sites = ReleaseFolders::open(&data.path().join(SITES))
         .map_err(|error| StepError::Retryable(format!("the folder of sites cannot be read: {error}")))?;
-    find_unknown(engine, &sites, database).await
+    find_unknown(inventory, &sites, database).await
 }
 
 fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &mut Report) {
@@ -251,7 +251,8 @@ fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &m
     for found in objects {
         let (text, command) = match &found.what {
             DiscoveredObject::Container { id, .. } => {
-                (format!("container {}", id.as_str()), format!("docker rm --force {}", id.as_str()))
+                let verb = if id.is_service() { "service rm" } else { "rm --force" };
+                (format!("container {}", id.as_str()), format!("docker {verb} {}", id.as_str()))
             }
             DiscoveredObject::Image { name, .. } => {
                 (format!("image {}", name.as_str()), format!("docker image rm {}", name.as_str()))

@@ -36,8 +36,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Server administration",
         &[
-            "serve", "cluster", "proxy", "config", "admin", "backup", "database", "key", "upgrade", "doctor",
-            "migrate", "openapi",
+            "serve", "cluster", "nodes", "node", "proxy", "config", "admin", "backup", "database", "key",
+            "upgrade", "doctor", "migrate", "openapi",
         ],
     ),
 ];

@@ -9,11 +9,13 @@ mod cli;
 mod config;
 mod database;
 mod doctor;
+mod engine;
 mod front_proxy;
 mod help;
 mod installation;
 mod key;
 mod manual;
+mod node;
 mod proxy;
 mod replicas;
 mod serve;
@@ -28,8 +30,8 @@ use launchway_domain::error_chain::ErrorChain;
 
 use self::{
     cli::{
-        AdminVerb, Arguments, Audit, AuditVerb, BackupVerb, DatabaseVerb, KeyVerb, ProxyVerb, ServerVerb,
-        UpgradeVerb, Verb,
+        AdminVerb, Arguments, Audit, AuditVerb, BackupVerb, DatabaseVerb, KeyVerb, NodeVerb, ProxyVerb,
+        ServerVerb, UpgradeVerb, Verb,
     },
     config::{Config, Problems},
 };
@@ -54,6 +56,8 @@ fn main() -> ExitCode {
         ))) => configured_by(Config::load_for_proxy(file, matches!(verb, ProxyVerb::Run)), |config| {
             run(ServerVerb::Proxy(verb), config, arguments.adopt)
         }),
+        // A worker has no server, and so no configuration.
+        Some(Verb::Server(ServerVerb::Node(NodeVerb::Prepare(prepare)))) => ended(node::prepare(&prepare)),
         Some(Verb::Server(verb)) => configured(file, |config| run(verb, config, arguments.adopt)),
         Some(Verb::Manual(verb)) => ended(manual::run(verb)),
         None => configured(file, |config| serve::run(config, arguments.adopt)),
@@ -89,6 +93,10 @@ fn run(verb: ServerVerb, config: &Config, adopt: bool) -> Result<(), Box<dyn Err
         ServerVerb::Proxy(ProxyVerb::Status) => proxy::status(config),
         ServerVerb::Proxy(ProxyVerb::Stop) => proxy::stop(config),
         ServerVerb::Proxy(ProxyVerb::Caddyfile) => proxy::caddyfile(config),
+        ServerVerb::Nodes => node::list(config),
+        ServerVerb::Node(NodeVerb::Prepare(prepare)) => node::prepare(&prepare),
+        ServerVerb::Node(NodeVerb::Drain(node)) => node::drain(config, &node.name),
+        ServerVerb::Node(NodeVerb::Activate(node)) => node::activate(config, &node.name),
         ServerVerb::Admin(AdminVerb::Create(admin)) => admin::create(config, admin),
         ServerVerb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(config, reset),
         ServerVerb::Backup(BackupVerb::Create(create)) => backup::create(config, &create),

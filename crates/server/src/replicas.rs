@@ -7,12 +7,11 @@ use launchway_domain::{clock::Clock as _, ids::BootId, replicas::Replica};
 use launchway_infrastructure::{
     clock::{SharedClock, SystemClock},
     database::DatabaseUrl,
-    docker::DockerEngine,
 };
 
 use crate::{
-    background::docker_options,
     config::{Config, shown_database},
+    engine::Engine,
     installation::{Installation, hostname},
 };
 
@@ -40,7 +39,7 @@ pub(crate) async fn register(
     let shared = clock.clone();
     let ports = ReplicaMonitorPorts {
         registry: Arc::new(installation.database.clone()),
-        engine: Arc::new(DockerEngine::new(docker_options(config, installation.id))),
+        engine: Engine::new(config, installation.id).identity(),
         clock: Arc::new(SystemClock),
         on_clock_offset: Box::new(move |offset| shared.correct(offset)),
     };

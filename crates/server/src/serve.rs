@@ -39,6 +39,7 @@ use crate::{
     background::Background,
     cli,
     config::Config,
+    engine::Engine,
     front_proxy::FrontProxy,
     installation::{self, Installation},
     replicas, telemetry,
@@ -63,6 +64,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let _lock = data.lock_after_a_kill()?;
     // Before anything else in the data directory, on the engine or in the front proxy is changed.
     let installation = Installation::open(config, &data, Tables::BesideReplicas, adopt).await?;
+    Engine::new(config, installation.id).require_swarm(&installation.database).await?;
     // An address in use is reported before a front proxy is started, which would keep running.
     let socket = bind(config.bind)?;
     let (boot, clock) = (BootId::from(TimeOrderedIds.next()), SharedClock::default());

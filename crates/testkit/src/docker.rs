@@ -43,6 +43,15 @@ pub fn base_image() -> &'static str {
     BASE
 }
 
+/// Writes the base image to a file, for another engine.
+///
+/// # Panics
+///
+/// As [`base_image`].
+pub fn save_base_image(file: &Path) {
+    docker(&["save", "--output", &file.display().to_string(), base_image()]);
+}
+
 /// Returns a Dockerfile of a web server on port 8080 that answers every existing path with `text`.
 #[must_use]
 pub fn http_app(text: &str) -> String {

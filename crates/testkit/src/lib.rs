@@ -1,5 +1,5 @@
 //! Shared test support: builders, a fixed clock, counting ids, a real PostgreSQL, the Docker engine
-//! of this machine, stored compositions, receivers of notifications, repositories, an authenticator, a
+//! of this machine, a Docker Swarm, stored compositions, receivers of notifications, repositories, an authenticator, a
 //! browser, and the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement yields the same ones.
@@ -24,6 +24,7 @@ pub mod postgres;
 pub mod repository;
 pub mod secrets;
 pub mod server;
+pub mod swarm;
 pub mod wait;
 
 pub use launchway_domain::fixtures::{CountingEntropy, CountingIds, FixedClock, clock, entropy, ids};

@@ -44,6 +44,11 @@ const TABLE: &[Need] = &[
         .met_if(|| postgres::binaries().is_some()),
     Need::new("the Docker engine", "deployment tests build and run containers", &["docker.io"])
         .met_if(|| has_program("docker") && (has_program("dockerd") || engine::answers())),
+    Need::new(
+        "docker-registry",
+        "the nodes of a Docker Swarm in tests pull images from it",
+        &["docker-registry"],
+    ),
     Need::new("docker-compose", "deployment tests run the services of compose files", &["docker-compose"]),
     Need::new(
         "a static busybox at /bin/busybox",

@@ -2,11 +2,12 @@
 
 use launchway_domain::{
     applications::{Application, ApplicationDetail, Write},
-    audit::{Action as Did, Event, Resource as Audited},
+    audit::{Action as Did, Author, Chain, Event, Resource as Audited},
     auth::Actor,
     deployments::Write as DeploymentWrite,
-    ids::ApplicationId,
+    ids::{ApplicationId, OrganizationId},
     jobs::{JobKind, Write as JobWrite},
+    organizations::Scope,
     store,
 };
 
@@ -55,6 +56,35 @@ impl Applications {
             self.record_operation(actor, &application, "restarted"),
         ];
         self.carry_out(actor, id, writes).await
+    }
+
+    /// Restarts live versions for the maintenance of a machine that they run on, as the operator. A stopped application, or
+    /// one that was deleted, is left out. Returns the number of those that are restarted.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] or [`Error::Internal`] when the database fails.
+    pub async fn restart_for_maintenance(
+        &self,
+        applications: &[(OrganizationId, ApplicationId)],
+    ) -> Result<usize, Error> {
+        let mut restarted = 0;
+        for (organization, id) in applications {
+            let found = self.applications.get(Scope::of_record(*organization), *id).await?;
+            let Some(application) = found.filter(|found| found.live.is_some() && !found.is_stopped) else {
+                continue;
+            };
+            let what =
+                format!("restarted {} for the maintenance of a machine", titled(&application.blueprint));
+            let event = Event::new(Did::Update, Audited::Application, application.id, what);
+            let writes = vec![
+                JobWrite::Enqueue(job_about(&application, JobKind::Restart, &self.context)).into(),
+                self.context.record(Author::operator(Chain::Organization(*organization)), event),
+            ];
+            self.context.commit(writes, APPLICATION).await?;
+            restarted += 1;
+        }
+        self.context.wake.notify();
+        Ok(restarted)
     }
 
     async fn with_a_live_version(&self, actor: &Actor, id: ApplicationId) -> Result<Application, Error> {

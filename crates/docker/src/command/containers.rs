@@ -18,7 +18,7 @@ use crate::{
     environment::ContainerEnvironment,
     errors::EngineError,
     labels::Label,
-    socket::{LogRange, Socket, SocketError},
+    socket::{LogRange, LogSource, Socket, SocketError},
 };
 
 /// The grace period of stopping a program, in seconds.
@@ -325,7 +325,7 @@ impl Docker {
         output: &Arc<dyn Output>,
     ) -> Option<Result<(), EngineError>> {
         let socket = self.socket().await?;
-        match socket.logs(container, range, Arc::clone(output), self.limit).await {
+        match socket.logs(LogSource::Container(container), range, Arc::clone(output), self.limit).await {
             Ok(()) => Some(Ok(())),
             Err(SocketError::Status(_)) => None,
             Err(error) => Some(Err(self.diagnose(error.into()).await)),

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use ipnet::Ipv4Net;
 use launchway_domain::deployments::ContainerId;
 use serde_json::Value;
 
@@ -40,7 +41,7 @@ impl Docker {
 
     /// Returns the labels, the age and the subnets of each network that still exists.
     pub(crate) async fn inspect_networks(&self, networks: &[NetworkId]) -> Result<Vec<Value>, EngineError> {
-        const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"created":{{json .Created}},"labels":{{json .Labels}},"subnets":{{json .IPAM.Config}}}"#;
+        const FORMAT: &str = r#"{"id":{{json .Id}},"name":{{json .Name}},"driver":{{json .Driver}},"created":{{json .Created}},"labels":{{json .Labels}},"subnets":{{json .IPAM.Config}}}"#;
         if networks.is_empty() {
             return Ok(Vec::new());
         }
@@ -62,6 +63,23 @@ impl Docker {
         if let Some(engine_range) = range.engine_range {
             call = call.args(["--ip-range", &engine_range.to_string()]);
         }
+        for label in labels {
+            call = call.args(["--label", label.as_str()]);
+        }
+        let id = self.answer(call.arg(name)).await?;
+        NetworkId::parse(&id).ok_or_else(unreadable)
+    }
+
+    /// Creates an overlay that containers of any machine of the Swarm may join, those of builds included. Its name is unique
+    /// in the Swarm.
+    pub(crate) async fn create_overlay(
+        &self,
+        name: &str,
+        subnet: Ipv4Net,
+        labels: &[Label],
+    ) -> Result<NetworkId, EngineError> {
+        let mut call = self.call(&["network", "create", "--driver", "overlay", "--attachable"]);
+        call = call.args(["--subnet", &subnet.to_string()]);
         for label in labels {
             call = call.args(["--label", label.as_str()]);
         }

@@ -200,11 +200,37 @@ impl CommitHash {
 }
 
 text_value!(
-    /// A container, by the engine's id.
+    /// A container, by the engine's id: 64 hexadecimal digits, or the 25 digits and letters of a Swarm service that runs
+    /// one container.
     ContainerId,
     |raw| {
-        let is_id = raw.len() == 64 && raw.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_container = raw.len() == 64 && raw.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_service = raw.len() == LENGTH_OF_A_SWARM_ID
+            && raw.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+        let is_id = is_container || is_service;
         if is_id { Ok(raw) } else { Err(InvalidValue::text("the id of a container", &raw)) }
+    }
+);
+
+impl ContainerId {
+    /// Returns whether it is the id of a Swarm service.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        self.0.len() == LENGTH_OF_A_SWARM_ID
+    }
+}
+
+/// The length of an id of Swarm in characters.
+const LENGTH_OF_A_SWARM_ID: usize = 25;
+
+text_value!(
+    /// The content of an image in a registry: `sha256:` and 64 hexadecimal digits.
+    ImageDigest,
+    |raw| {
+        let is_digest = raw.strip_prefix("sha256:").is_some_and(|hex| {
+            hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+        });
+        if is_digest { Ok(raw) } else { Err(InvalidValue::text("the digest of an image", &raw)) }
     }
 );
 
@@ -226,11 +252,14 @@ text_value!(
 );
 
 text_value!(
-    /// The image of a deployment: a name that Launchway generates, so that no one else retags it.
+    /// The image of a deployment: a name that Launchway generates, so that no one else retags it. One that was pushed to
+    /// a registry ends with `@` and its digest there.
     ImageName,
     |raw| {
-        let is_name = raw.starts_with("launchway/")
-            && raw.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b':' | b'-' | b'.' | b'_'));
+        let (name, digest) = raw.split_once('@').map_or((raw.as_str(), None), |(name, digest)| (name, Some(digest)));
+        let is_name = name.starts_with("launchway/")
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b':' | b'-' | b'.' | b'_'))
+            && digest.is_none_or(|digest| digest.parse::<ImageDigest>().is_ok());
         if is_name { Ok(raw) } else { Err(InvalidValue::text("the name of a deployment's image", &raw)) }
     }
 );
@@ -248,17 +277,46 @@ impl ImageName {
         Self(format!("launchway/{application}:{deployment}-{service}"))
     }
 
+    /// Returns the name with the digest that a registry has of the image.
+    #[must_use]
+    pub fn with_digest(&self, digest: &ImageDigest) -> Self {
+        Self(format!("{}@{digest}", self.tagged()))
+    }
+
+    /// Returns the name without a digest: the one by which the engine that built the image has it.
+    #[must_use]
+    pub fn without_digest(&self) -> Self {
+        Self(self.tagged().to_owned())
+    }
+
+    /// Returns the digest that a registry has of the image; `None` if it is on one engine only.
+    #[must_use]
+    pub fn digest(&self) -> Option<ImageDigest> {
+        self.0.split_once('@')?.1.parse().ok()
+    }
+
+    /// Returns the part before the tag.
+    #[must_use]
+    pub fn repository(&self) -> &str {
+        self.tagged().split_once(':').map_or(self.tagged(), |(repository, _)| repository)
+    }
+
+    fn tagged(&self) -> &str {
+        self.0.split_once('@').map_or(&self.0, |(name, _)| name)
+    }
+
     /// Returns whether it was built for one of several services.
     #[must_use]
     pub fn is_of_service(&self) -> bool {
-        self.whose().is_some() && self.0.split_once(':').is_some_and(|(_, tag)| tag.len() > LENGTH_OF_AN_ID)
+        self.whose().is_some()
+            && self.tagged().split_once(':').is_some_and(|(_, tag)| tag.len() > LENGTH_OF_AN_ID)
     }
 
     /// Returns the application and the deployment that it belongs to; `None` for a name that neither
     /// function above returned.
     #[must_use]
     pub fn whose(&self) -> Option<(ApplicationId, DeploymentId)> {
-        let (application, tag) = self.0.strip_prefix("launchway/")?.split_once(':')?;
+        let (application, tag) = self.tagged().strip_prefix("launchway/")?.split_once(':')?;
         let (deployment, service) = tag.split_at_checked(LENGTH_OF_AN_ID)?;
         let is_whole = service.is_empty() || service.strip_prefix('-')?.parse::<ServiceName>().is_ok();
         is_whole.then_some(())?;
@@ -286,9 +344,12 @@ mod tests {
     }
 
     #[test]
-    fn a_container_id_has_64_hexadecimal_digits() {
-        assert!("f".repeat(64).parse::<ContainerId>().is_ok());
-        for id in ["", "--help", &"f".repeat(63), &"z".repeat(64)] {
+    fn a_container_id_is_of_a_container_or_of_a_service() {
+        for (id, is_service) in [("f".repeat(64).as_str(), false), ("qk9ltvpzp6r2r8lz1sm1imk1x", true)] {
+            assert_eq!(id.parse::<ContainerId>().unwrap().is_service(), is_service, "{id:?}");
+        }
+        let wrong = ["", "--help", &"f".repeat(63), &"z".repeat(64), &"z".repeat(24), &"Z".repeat(25)];
+        for id in wrong {
             assert!(id.parse::<ContainerId>().is_err(), "{id:?}");
         }
     }
@@ -299,6 +360,22 @@ mod tests {
         assert_eq!(image.as_str().parse(), Ok(image.clone()));
         for name in ["nginx", "launchway/$(id)", "-launchway/x"] {
             assert!(name.parse::<ImageName>().is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_image_in_a_registry_has_a_digest() {
+        let image = ImageName::of(Uuid::max().into(), Uuid::nil().into());
+        let digest: ImageDigest = format!("sha256:{}", "0a".repeat(32)).parse().unwrap();
+        let pushed = image.with_digest(&digest);
+        assert_eq!(pushed.as_str().parse(), Ok(pushed.clone()));
+        assert_eq!((pushed.digest(), image.digest()), (Some(digest.clone()), None));
+        assert_eq!((pushed.without_digest(), pushed.whose()), (image.clone(), image.whose()));
+        assert_eq!(pushed.with_digest(&digest), pushed);
+        assert_eq!(pushed.repository(), format!("launchway/{}", Uuid::max()));
+        assert!(!pushed.is_of_service());
+        for digest in ["", "sha256:1", &format!("sha256:{}", "0A".repeat(32)), "latest"] {
+            assert!(format!("{image}@{digest}").parse::<ImageName>().is_err(), "{digest:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Ports of the host that containers of extensions publish: which ones there are, and which extension holds each.
 
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, ops::RangeInclusive, str::FromStr};
 
 use async_trait::async_trait;
 
@@ -23,6 +23,12 @@ pub struct PortRange {
 impl PortRange {
     /// Every port that needs no privilege.
     pub const UNPRIVILEGED: Self = Self { first: 1024, last: u16::MAX };
+
+    /// Returns every port of the range.
+    #[must_use]
+    pub fn ports(self) -> RangeInclusive<u16> {
+        self.first..=self.last
+    }
 
     /// Returns whether `port` is in the range.
     #[must_use]

@@ -10,7 +10,7 @@ use launchway_domain::{
     logs::LogLimits,
     network::AllowedEndpoint,
 };
-use launchway_infrastructure::docker::Builder;
+use launchway_infrastructure::docker::{Builder, swarm::SwarmOptions};
 
 use super::{Engine, paths, reader::Reader, values};
 
@@ -38,6 +38,8 @@ pub(crate) struct DeploymentConfig {
     pub(crate) min_free_disk: u64,
     pub(crate) extension_ports: PortRange,
     pub(crate) log_limits: LogLimits,
+    /// The settings of Docker Swarm; `None` if containers run on this machine.
+    pub(crate) swarm: Option<SwarmOptions>,
     /// The log rate of each application in bytes per second; 0 is no limit.
     pub(crate) log_rate: u64,
 }
@@ -49,6 +51,8 @@ impl DeploymentConfig {
         // On a machine with several CPUs, one container or build cannot take all of them.
         let (half, cores) = ((cores / 2).max(1).to_string(), cores.to_string());
         let engine = read.setting::<Engine>("LAUNCHWAY_ENGINE", "docker", values::engine);
+        let registry = read.optional("LAUNCHWAY_REGISTRY", values::push_registry);
+        let node_ports = read.setting("LAUNCHWAY_NODE_PORTS", "10000-19999", values::port_range);
         let max_builds = read.setting("LAUNCHWAY_MAX_BUILDS", &cores, values::count);
         let health_timeout = read.setting("LAUNCHWAY_HEALTH_TIMEOUT", "60s", values::duration);
         let engine_timeout = read.setting("LAUNCHWAY_ENGINE_TIMEOUT", "1h", values::duration);
@@ -73,7 +77,37 @@ impl DeploymentConfig {
         let application_log = read.setting("LAUNCHWAY_APPLICATION_LOG_SIZE", "64m", values::disk_space);
         let organization_log = read.setting("LAUNCHWAY_ORGANIZATION_LOG_SIZE", "1g", values::disk_space);
         let log_rate = read.setting("LAUNCHWAY_APPLICATION_LOG_RATE", "256k", values::disk_space);
-        let Engine::Docker = engine?;
+        let swarm = match (engine?, registry?) {
+            (Engine::Docker, None) => None,
+            (Engine::Docker, Some(registry)) => {
+                read.refuse(
+                    format!("LAUNCHWAY_REGISTRY is `{registry}` and LAUNCHWAY_ENGINE is `docker`"),
+                    "only the engine swarm pushes images: set LAUNCHWAY_ENGINE to swarm, or leave LAUNCHWAY_REGISTRY out. \
+                     The registries that images may come from are LAUNCHWAY_IMAGE_REGISTRIES",
+                );
+                return None;
+            }
+            (Engine::Swarm, None) => {
+                read.refuse(
+                    "LAUNCHWAY_ENGINE is `swarm` and LAUNCHWAY_REGISTRY is not set".to_owned(),
+                    "the nodes of a Swarm pull images from a registry: set LAUNCHWAY_REGISTRY to one that this machine can \
+                     push to, such as 10.0.0.5:5000",
+                );
+                return None;
+            }
+            (Engine::Swarm, Some(registry)) => Some(SwarmOptions { registry, ports: node_ports? }),
+        };
+        if let (Some(_), Some(Some(folder))) = (&swarm, &local_root) {
+            read.refuse(
+                format!(
+                    "LAUNCHWAY_ENGINE is `swarm` and LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES is `{}`",
+                    folder.display()
+                ),
+                "local repositories are on one machine, but any of the servers may deploy: serve them by git, or leave \
+                 LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES out",
+            );
+            return None;
+        }
         Some(Self {
             max_builds: max_builds?.into(),
             health_timeout: health_timeout?,
@@ -100,6 +134,7 @@ impl DeploymentConfig {
             min_free_disk: min_free_disk?,
             extension_ports: extension_ports?,
             log_limits: LogLimits { application: application_log?, organization: organization_log? },
+            swarm,
             log_rate: log_rate?,
         })
     }

@@ -7,13 +7,19 @@ use std::{
 
 use ipnet::{IpNet, Ipv4Net};
 use launchway_domain::{applications::RegistryPolicy, extensions::PortRange, network::AllowedEndpoint};
-use launchway_infrastructure::{database::DatabaseUrl, docker::Builder};
+use launchway_infrastructure::{
+    database::DatabaseUrl,
+    docker::{Builder, swarm::PushRegistry},
+};
 use tracing_subscriber::filter::Targets;
 
 /// The container engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Engine {
+    /// The containers run on this machine.
     Docker,
+    /// The containers run on the machines of a Docker Swarm.
+    Swarm,
 }
 
 /// The format of log lines.
@@ -84,6 +90,14 @@ pub(super) fn registries(raw: &str) -> Result<RegistryPolicy, String> {
     list(raw, |item| item.parse().ok()).map(RegistryPolicy::allowing).ok_or_else(|| {
         "registries with commas between them: public for the well-known ones, a host with or without a port such as \
          registry.example.com or 10.0.0.5:5000, *.example.com, or * for any at a public address"
+            .to_owned()
+    })
+}
+
+/// Parses the registry that images are pushed to.
+pub(super) fn push_registry(raw: &str) -> Result<PushRegistry, String> {
+    raw.parse().map_err(|_refused| {
+        "a registry in lower case, such as registry.example.com, registry.example.com/team or 10.0.0.5:5000"
             .to_owned()
     })
 }
@@ -292,8 +306,8 @@ pub(super) fn log_format(raw: &str) -> Result<LogFormat, String> {
 pub(super) fn engine(raw: &str) -> Result<Engine, String> {
     match raw {
         "docker" => Ok(Engine::Docker),
-        "swarm" => Err("docker; the engine swarm is planned and does not exist yet".to_owned()),
-        _ => Err("docker".to_owned()),
+        "swarm" => Ok(Engine::Swarm),
+        _ => Err("docker or swarm".to_owned()),
     }
 }
 

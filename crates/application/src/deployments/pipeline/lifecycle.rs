@@ -7,8 +7,10 @@ mod replace;
 use std::sync::Arc;
 
 use launchway_domain::{
-    applications::{Health, Write as ApplicationWrite},
-    deployments::{Container, ContainerRecord, ContainerState, LiveVersion, Owner, StepError, Write},
+    applications::{Health, Port, Write as ApplicationWrite},
+    deployments::{
+        Container, ContainerRecord, ContainerState, DiscoveredObject, LiveVersion, Owner, StepError, Write,
+    },
     jobs::{ClaimedJob, Lease, Outcome},
     logs::Level,
     routes::Target,
@@ -259,6 +261,21 @@ impl Lifecycle {
         Ok(self.workload(live, live.owner(1), Copies::all(1)).await?.can_run_beside_live().await?)
     }
 
+    /// Returns the port that the containers of a version listen on. A service is recorded with the port of the nodes that leads
+    /// there, so that the engine is asked; if none of its containers is left, it is that of the application.
+    async fn listening_port(&self, live: &Subject) -> Result<Port, JobError> {
+        if !live.deployment.container.as_ref().is_some_and(|recorded| recorded.id.is_service()) {
+            return Ok(live.port());
+        }
+        let found = self.workloads.containers_of(live.application.id).await?;
+        let of_version = found.iter().filter(|found| found.owner.deployment == live.deployment.id);
+        let mut ports = of_version.filter_map(|found| match found.what {
+            DiscoveredObject::Container { port, .. } => port,
+            _ => None,
+        });
+        Ok(ports.next().unwrap_or(live.application.blueprint.port))
+    }
+
     /// Returns the workload of `copies` of `live`.
     async fn workload(
         &self,
@@ -270,7 +287,7 @@ impl Lifecycle {
             let artifact = self.records.context.terms.artifact;
             return Err(JobError::Permanent(format!("the version has no {artifact}")));
         };
-        let (port, environment) = (live.port(), &live.secrets.environment_variables);
+        let (port, environment) = (self.listening_port(live).await?, &live.secrets.environment_variables);
         let spec = WorkloadSpec { owner, image, port, environment, live: Some(live.deployment.id), copies };
         Ok(self.workloads.plan(spec).await?)
     }

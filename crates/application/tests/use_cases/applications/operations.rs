@@ -91,6 +91,28 @@ async fn restart_enqueues_a_job_for_running_and_stopped_versions() {
 }
 
 #[tokio::test]
+async fn maintenance_restarts_only_versions_that_run() {
+    for (found, restarted) in
+        [(Some(live().build()), 1), (Some(live().stopped().build()), 0), (Some(web().build()), 0), (None, 0)]
+    {
+        let mut ports = MockedPorts::default();
+        expect_application(&mut ports, id(), found);
+        if restarted > 0 {
+            let at = ports.now();
+            let message = "restarted the application `web` (production) for the maintenance of a machine";
+            let entry =
+                an_entry().of(Action::Update, Resource::Application, id()).with_message(message).at(at);
+            let job = job(1, JobKind::Restart, id(), String::new(), at);
+            ports.expect_commit(vec![JobWrite::Enqueue(job).into(), audited(2, entry.by_operator())]);
+        }
+
+        let outcome = ports.services().applications.restart_for_maintenance(&[(scope().id(), id())]).await;
+
+        assert_eq!(outcome.unwrap(), restarted);
+    }
+}
+
+#[tokio::test]
 async fn stop_and_restart_need_a_live_version() {
     for operation in OPERATIONS {
         let mut ports = MockedPorts::default();

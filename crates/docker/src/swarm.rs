@@ -1,0 +1,210 @@
+//! The engine `swarm`: containers on the machines of a Docker Swarm.
+//!
+//! Images are built, and commands run, by the [`DockerEngine`] of this machine, a manager of the Swarm. Images are then
+//! pushed to a registry, and each copy of an application is a service with one container, which Swarm starts on any of
+//! the prepared nodes and starts elsewhere if that node is lost.
+//!
+//! **Invariant:** a service has a port of its own, the same on every node, and no other service gets it as long as it exists.
+//! So a route that is out of date leads to the same application or nowhere, but never to another one.
+//!
+//! **Invariant:** images are named by the digest that the registry returned for what was pushed.
+
+mod condition;
+mod deployer;
+mod images;
+mod inventory;
+mod placement;
+mod records;
+mod registry;
+mod unsupported;
+
+use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
+
+use async_trait::async_trait;
+use launchway_domain::{
+    deployments::StepError,
+    extensions::PortRange,
+    ids::{ApplicationId, OrganizationId},
+    replicas::EngineIdentity,
+};
+use serde_json::Value;
+
+use self::{condition::RestartMemory, inventory::News, records::Task};
+pub use self::{
+    records::Node,
+    registry::{InvalidRegistry, PushRegistry},
+    unsupported::NoCompositions,
+};
+use super::{DockerEngine, errors::EngineError, labels};
+
+pub(crate) use self::images::PublishedImage;
+
+/// The length of an id of Swarm.
+const ID_LENGTH: usize = 25;
+
+macro_rules! swarm_id {
+    ($(#[$doc:meta])* $visibility:vis $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility struct $name(String);
+
+        impl $name {
+            /// Returns the id as text.
+            #[must_use]
+            $visibility fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAnId;
+
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                let is_id = text.len() == ID_LENGTH
+                    && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+                if is_id { Ok(Self(text.to_owned())) } else { Err(NotAnId) }
+            }
+        }
+    };
+}
+
+/// The error of a text that is no id of Swarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAnId;
+
+swarm_id!(
+    /// A node of a Swarm, by its id.
+    pub NodeId
+);
+
+swarm_id!(
+    /// A task of a service, by its id.
+    pub(crate) TaskId
+);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The options of the engine `swarm`.
+#[derive(Debug, Clone)]
+pub struct SwarmOptions {
+    /// The registry that images are pushed to, and that the nodes pull them from.
+    pub registry: PushRegistry,
+    /// The ports of nodes at which containers are reached.
+    pub ports: PortRange,
+}
+
+/// Runs containers as services of a Swarm.
+#[derive(Debug)]
+pub struct SwarmEngine {
+    /// The engine of this machine.
+    engine: Arc<DockerEngine>,
+    options: SwarmOptions,
+    restarts: RestartMemory,
+    news: News,
+}
+
+impl SwarmEngine {
+    /// Returns the engine `swarm` over that of this machine, whose networks are overlays. Does not connect to it yet.
+    #[must_use]
+    pub fn new(engine: Arc<DockerEngine>, options: SwarmOptions) -> Self {
+        Self { engine, options, restarts: RestartMemory::default(), news: News::default() }
+    }
+
+    /// Returns the nodes of the Swarm, by their names.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable or no manager.
+    pub async fn nodes(&self) -> Result<Vec<Node>, StepError> {
+        let nodes = self.engine.docker.list_nodes().await.map_err(EngineError::or_fault)?;
+        let mut nodes: Vec<Node> = nodes.0.into_values().collect();
+        nodes.sort_by(|one, other| (&one.hostname, &one.id).cmp(&(&other.hostname, &other.id)));
+        Ok(nodes)
+    }
+
+    /// Labels a node that is prepared for containers of applications.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable or no manager.
+    pub async fn allow_applications(&self, node: &NodeId) -> Result<(), StepError> {
+        self.engine.docker.label_node(node).await.map_err(EngineError::or_fault)
+    }
+
+    /// Lets new containers start on a node, or not; or moves all containers away.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable or no manager.
+    pub async fn set_availability(&self, node: &NodeId, availability: Availability) -> Result<(), StepError> {
+        let set = self.engine.docker.set_availability(node, availability).await;
+        set.map_err(EngineError::or_fault)
+    }
+
+    /// Returns the applications of this installation that have a container on a node, each once.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable or no manager.
+    pub async fn applications_on(
+        &self,
+        node: &NodeId,
+    ) -> Result<BTreeSet<(OrganizationId, ApplicationId)>, StepError> {
+        let cluster = self.cluster(&[]).await.map_err(EngineError::or_fault)?;
+        let is_there = |task: &&&Task| task.is_wanted && task.node.as_ref() == Some(node);
+        let owners = cluster
+            .services
+            .iter()
+            .filter(|service| cluster.tasks_of(&service.id).iter().any(|task| is_there(&task)));
+        let owners = owners.filter_map(|service| labels::owner(&service.labels));
+        Ok(owners.map(|owner| (owner.organization, owner.application)).collect())
+    }
+
+    /// Returns the role of this machine in a Swarm; `None` if the engine does not answer.
+    pub async fn role(&self) -> Option<SwarmRole> {
+        let Some(socket) = self.engine.docker.socket().await else { return Some(SwarmRole::NoSocket) };
+        let info = socket.info().await?;
+        let swarm = info.get("Swarm")?;
+        let is_manager = swarm.get("ControlAvailable").and_then(Value::as_bool).unwrap_or_default();
+        let state = swarm.get("LocalNodeState").and_then(Value::as_str).unwrap_or_default();
+        Some(match (is_manager, state) {
+            (true, _) => SwarmRole::Manager,
+            (false, "" | "inactive") => SwarmRole::None,
+            (false, _) => SwarmRole::Worker,
+        })
+    }
+}
+
+/// The availability of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    /// Containers may be started on it.
+    Active,
+    /// Its containers stay, but no others are started on it.
+    Pause,
+    /// Swarm moves its containers away.
+    Drain,
+}
+
+/// The role of a machine in a Swarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwarmRole {
+    /// It is a manager.
+    Manager,
+    /// It is a worker.
+    Worker,
+    /// It is in no Swarm.
+    None,
+    /// Its engine is not reached by a Unix socket.
+    NoSocket,
+}
+
+#[async_trait]
+impl EngineIdentity for SwarmEngine {
+    /// The id of the Swarm: every manager is the same engine.
+    async fn engine_id(&self) -> Option<String> {
+        let info = self.engine.docker.socket().await?.info().await?;
+        let id = info.get("Swarm")?.get("Cluster")?.get("ID")?.as_str()?;
+        Some(format!("swarm {id}")).filter(|_| !id.is_empty())
+    }
+}

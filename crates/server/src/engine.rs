@@ -1,0 +1,161 @@
+//! The container engine: the one of this machine, or a Docker Swarm.
+
+use std::{error::Error, sync::Arc};
+
+use launchway_domain::{
+    deployments::{Composer, Deployer, DeploymentRepository as _, EngineInventory, ImageBuilder},
+    extensions::ExtensionRunner,
+    ids::InstanceId,
+    replicas::EngineIdentity,
+};
+use launchway_infrastructure::{
+    database::Database,
+    docker::{
+        BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions, NetworkDriver,
+        swarm::{NoCompositions, SwarmEngine, SwarmRole},
+    },
+    extensions::{HostRunner, NoExtensions},
+};
+
+use crate::config::Config;
+
+/// The engine of an installation.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    /// The engine of this machine.
+    docker: Arc<DockerEngine>,
+    /// The Swarm that runs the containers of applications, if there is one.
+    swarm: Option<Arc<SwarmEngine>>,
+}
+
+impl Engine {
+    /// Returns the engine of the configuration. Does not connect to it yet.
+    pub(crate) fn new(config: &Config, installation: InstanceId) -> Self {
+        let docker = Arc::new(DockerEngine::new(docker_options(config, installation)));
+        let swarm = config.deployments.swarm.clone();
+        let swarm = swarm.map(|options| Arc::new(SwarmEngine::new(Arc::clone(&docker), options)));
+        Self { docker, swarm }
+    }
+
+    /// Returns the engine of this machine, which builds images.
+    pub(crate) fn docker(&self) -> &Arc<DockerEngine> {
+        &self.docker
+    }
+
+    pub(crate) fn swarm(&self) -> Option<&Arc<SwarmEngine>> {
+        self.swarm.as_ref()
+    }
+
+    pub(crate) fn images(&self) -> Arc<dyn ImageBuilder> {
+        match &self.swarm {
+            Some(swarm) => swarm.clone(),
+            None => self.docker.clone(),
+        }
+    }
+
+    pub(crate) fn deployer(&self) -> Arc<dyn Deployer> {
+        match &self.swarm {
+            Some(swarm) => swarm.clone(),
+            None => self.docker.clone(),
+        }
+    }
+
+    pub(crate) fn inventory(&self) -> Arc<dyn EngineInventory> {
+        match &self.swarm {
+            Some(swarm) => swarm.clone(),
+            None => self.docker.clone(),
+        }
+    }
+
+    pub(crate) fn identity(&self) -> Arc<dyn EngineIdentity> {
+        match &self.swarm {
+            Some(swarm) => swarm.clone(),
+            None => self.docker.clone(),
+        }
+    }
+
+    pub(crate) fn composer(&self, compositions: &Arc<Compositions>) -> Arc<dyn Composer> {
+        match &self.swarm {
+            Some(_) => Arc::new(NoCompositions(Arc::clone(compositions))),
+            None => compositions.clone(),
+        }
+    }
+
+    pub(crate) fn runner(&self, runner: HostRunner) -> Arc<dyn ExtensionRunner> {
+        let runner = Arc::new(runner);
+        match &self.swarm {
+            Some(_) => Arc::new(NoExtensions(runner)),
+            None => runner,
+        }
+    }
+
+    /// Fails if the containers of this installation cannot run on the Swarm. An engine that does not answer is no reason:
+    /// deployments wait for it.
+    pub(crate) async fn require_swarm(&self, database: &Database) -> Result<(), Box<dyn Error>> {
+        let Some(swarm) = &self.swarm else { return Ok(()) };
+        if let Some(reason) = swarm.role().await.and_then(refusal) {
+            return Err(format!("LAUNCHWAY_ENGINE is `swarm`, but {reason}").into());
+        }
+        let live = database.live().await?;
+        let compositions: Vec<String> = live
+            .iter()
+            .filter(|version| version.deployment.is_composition())
+            .map(|version| format!("`{}`", version.application.blueprint.name))
+            .collect();
+        if compositions.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "LAUNCHWAY_ENGINE is `swarm`, but applications with a compose file do not run on Docker Swarm, and these are live: \
+             {}. Delete them, or start the server with LAUNCHWAY_ENGINE=docker",
+            compositions.join(", ")
+        )
+        .into())
+    }
+}
+
+/// Returns the reason why a machine cannot start containers on a Swarm.
+pub(crate) fn refusal(role: SwarmRole) -> Option<&'static str> {
+    match role {
+        SwarmRole::Manager => None,
+        SwarmRole::Worker => Some(
+            "this machine is a worker of its Swarm, and only managers can start containers: run `docker node promote` for it \
+             on a manager, or run Launchway on a manager",
+        ),
+        SwarmRole::None => Some(
+            "the Docker engine of this machine is in no Swarm: run `docker swarm init --advertise-addr` with its private \
+             address, or join one as a manager",
+        ),
+        SwarmRole::NoSocket => Some(
+            "the Docker engine is not reached by a Unix socket: leave DOCKER_HOST out, or set it to one such as \
+             unix:///var/run/docker.sock",
+        ),
+    }
+}
+
+fn docker_options(config: &Config, instance: InstanceId) -> DockerOptions {
+    let settings = &config.deployments;
+    let options = DockerOptions::new(instance);
+    DockerOptions {
+        network_pool: settings.network_pool,
+        network_driver: match settings.swarm {
+            Some(_) => NetworkDriver::Overlay,
+            None => NetworkDriver::Bridge,
+        },
+        registries: settings.registries.clone(),
+        limits: ContainerLimits {
+            memory: settings.container_memory,
+            cpus: settings.container_cpus,
+            pids: settings.container_pids,
+        },
+        builder: settings.builder,
+        build_limits: BuildLimits {
+            memory: settings.build_memory,
+            cpus: settings.build_cpus,
+            pids: settings.build_pids,
+            time: settings.build_timeout,
+            ..options.build_limits
+        },
+        ..options
+    }
+}
