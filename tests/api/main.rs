@@ -59,6 +59,7 @@ mod settings;
 mod setup_token;
 mod shapes;
 mod shutdown;
+mod sources;
 mod swarm;
 mod throttle;
 mod tokens;

@@ -19,6 +19,7 @@ mod picture;
 mod repositories;
 mod seen;
 mod sessions;
+mod source;
 mod stage;
 mod terminal;
 mod tokens;

@@ -50,7 +50,10 @@ impl Stage {
 
     /// Creates an empty repository from which applications may be deployed.
     pub(crate) fn repository(&self, name: &str) -> Repository {
-        Repository::empty(self.folder.path().join(name))
+        let repository = Repository::empty(self.folder.path().join(name));
+        // Without a remote its files would be uploaded.
+        repository.git(&["remote", "add", "origin", repository.path().to_str().unwrap()]);
+        repository
     }
 
     /// Returns a folder for other files of the test.

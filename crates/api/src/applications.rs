@@ -3,6 +3,7 @@
 mod certificates;
 pub(crate) mod domains;
 mod requests;
+mod source;
 
 use actix_web::web::Data;
 use launchway_domain::{
@@ -12,6 +13,7 @@ use launchway_domain::{
     ids::ApplicationId,
 };
 
+pub(crate) use self::source::describe;
 use self::{
     certificates::with_certificates,
     requests::{CreateApplication, UpdateApplication, WhichApplication},
@@ -79,6 +81,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     ];
     endpoints.extend(certificates::endpoints());
     endpoints.extend(domains::endpoints());
+    endpoints.extend(source::endpoints());
     endpoints
 }
 

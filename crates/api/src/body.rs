@@ -88,6 +88,11 @@ impl<T> Body<T> {
         self.declared_length.is_some_and(|length| length <= limit)
     }
 
+    /// Returns the body unread, for a handler that stores it piece by piece.
+    pub(crate) fn into_payload(self) -> Payload {
+        self.payload
+    }
+
     /// Returns the raw body of at most `limit` bytes.
     pub(crate) async fn raw(self, limit: usize) -> Result<Bytes, ApiError> {
         let timeout = self.api.options.body_timeout;

@@ -17,6 +17,7 @@ mod envelope;
 mod error;
 mod extensions;
 mod fields;
+mod git;
 mod health;
 mod idempotent;
 mod input;

@@ -9,7 +9,7 @@ use crate::{
     applications, audit, auth, cluster, deployments, docs,
     endpoint::{Endpoint, Operation},
     error::{ApiError, Code},
-    extensions, health, invitations, logs, metrics, notifications, openapi, organizations,
+    extensions, git, health, invitations, logs, metrics, notifications, openapi, organizations,
     routes::mount,
     users, webhooks,
 };
@@ -17,6 +17,7 @@ use crate::{
 /// Mounts every endpoint, and the responses for unknown paths and methods.
 pub fn configure(config: &mut ServiceConfig) {
     mount(endpoints(), config);
+    git::configure(config);
     config.default_service(web::to(route_not_found));
 }
 

@@ -19,6 +19,9 @@ use crate::{metrics::Metrics, request_ids::RequestIds};
 /// the last byte.
 const LARGE_DELIVERIES: usize = 8;
 
+/// The number of pushes, fetches and uploads that are served at once.
+const LARGE_SOURCES: usize = 8;
+
 /// The options of the API.
 #[derive(Debug, Clone)]
 pub struct ApiOptions {
@@ -41,6 +44,8 @@ pub struct Api {
     /// The metrics of the server.
     pub metrics: Metrics,
     pub(crate) request_ids: RequestIds,
+    /// Permits for bodies of git clients and uploads.
+    pub(crate) large_sources: Arc<Semaphore>,
     /// Permits for large webhook deliveries.
     pub(crate) large_deliveries: Semaphore,
     /// The health of the store, which `/ready` depends on.
@@ -57,6 +62,7 @@ impl Api {
             options,
             metrics,
             request_ids: RequestIds::default(),
+            large_sources: Arc::new(Semaphore::new(LARGE_SOURCES)),
             large_deliveries: Semaphore::new(LARGE_DELIVERIES),
             store: None,
             stopping: AtomicBool::new(false),

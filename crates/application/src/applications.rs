@@ -14,9 +14,9 @@ use launchway_domain::{
     },
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
-    deployments::{DeploymentKind, KeptVersions},
+    deployments::{CommitHash, DeploymentKind, KeptVersions},
     idempotency::IdempotencyKey,
-    ids::ApplicationId,
+    ids::{ApplicationId, DeploymentId},
     page::{Page, PageRequest},
     quotas::{Quotas, Resource as Limited},
     secret::SecretBox,
@@ -53,6 +53,17 @@ impl From<Blueprint> for NewApplication {
         let (build_variables, environment_variables) = (Variables::default(), Variables::default());
         Self { blueprint, credentials: None, build_variables, environment_variables }
     }
+}
+
+/// A commit that was sent to this server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentCommit {
+    /// The id of its deployment.
+    pub deployment: DeploymentId,
+    /// The commit.
+    pub commit: CommitHash,
+    /// The way in which it was sent, such as "a push to `main`".
+    pub what: String,
 }
 
 /// The variables of an application that the actor is allowed to see.
@@ -122,17 +133,52 @@ impl Applications {
         new: NewApplication,
         key: Option<IdempotencyKey>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        self.create_with(actor, self.context.ids.next().into(), new, key, None).await
+    }
+
+    /// Creates an application with the source that was sent to its repository on this server, and requests the deployment
+    /// of that commit.
+    ///
+    /// # Errors
+    /// As [`create`](Applications::create).
+    pub async fn create_from_source(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        new: NewApplication,
+        sent: SentCommit,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        self.create_with(actor, id, new, None, Some(sent)).await
+    }
+
+    async fn create_with(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        new: NewApplication,
+        key: Option<IdempotencyKey>,
+        sent: Option<SentCommit>,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         let scope = actor.require(CREATE)?;
         let NewApplication { blueprint, credentials, build_variables, environment_variables } = new;
-        self.check(&blueprint)?;
-        let id: ApplicationId = self.context.ids.next().into();
+        self.check(id, &blueprint)?;
         let secrets = OpenSecrets { build_variables, environment_variables, credentials, former: Vec::new() };
         let secrets = self.vault.seal(id, &secrets)?;
         let now = self.context.clock.now();
         let ids = (id, self.context.ids.next().into());
         let organization = &actor.membership().ok_or(ORGANIZATION)?.organization;
         let application = Application::new(ids, organization, actor.user_id(), blueprint, secrets, now);
-        let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
+        let username = actor.user().username.as_str();
+        let (request, reason) = match sent {
+            None => {
+                let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
+                (request, format!("by {username}"))
+            }
+            Some(SentCommit { deployment, commit, what }) => {
+                let request = Request::of_commit(&application, deployment, commit, &self.context);
+                (request, format!("by {username}, by {what}"))
+            }
+        };
         let event = described(
             Event::new(
                 Did::Create,
@@ -147,7 +193,7 @@ impl Applications {
         writes.extend(self.policy.quotas.require(scope, Limited::Applications, 1, now).map(Into::into));
         writes.extend(request.image_room(self.policy.quotas, &application, &self.context));
         writes.push(Write::Insert(Box::new(application)).into());
-        writes.extend(request.writes(actor, &self.context));
+        writes.extend(request.writes_because(username, &reason, &self.context));
         writes.push(self.context.record(actor.author(), event));
         self.context.store.commit(writes).await.map_err(conflict)?;
         self.context.wake.notify();
@@ -209,16 +255,22 @@ impl Applications {
         Some(domain.as_str()) == self.policy.public_host.as_deref()
     }
 
-    /// Checks a blueprint without network access.
-    fn check(&self, blueprint: &Blueprint) -> Result<(), Error> {
+    /// Checks the blueprint of an application without network access.
+    fn check(&self, id: ApplicationId, blueprint: &Blueprint) -> Result<(), Error> {
         let mut problems: Vec<String> = match blueprint.check() {
             Ok(()) => Vec::new(),
             Err(problems) => problems.iter().map(ToString::to_string).collect(),
         };
-        if let Repository::Git(url) = &blueprint.repository
-            && let Err(refused) = self.policy.sources.check(url)
-        {
-            problems.push(format!("repository {refused}"));
+        if let Repository::Git(url) = &blueprint.repository {
+            if let Err(refused) = self.policy.sources.check(url) {
+                problems.push(format!("repository {refused}"));
+            }
+            if url.hosted_for().is_some_and(|owner| owner != id) {
+                problems.push(format!(
+                    "repository must not be that of another application, got `{}`",
+                    url.as_str()
+                ));
+            }
         }
         if self.policy.images_only {
             problems.extend(needs_engine(blueprint).map(str::to_owned));

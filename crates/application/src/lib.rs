@@ -38,6 +38,8 @@ mod runtime_logs;
 mod service_context;
 #[cfg(feature = "server")]
 mod services;
+#[cfg(feature = "server")]
+pub mod sources;
 mod terms;
 #[cfg(feature = "accounts")]
 pub mod users;

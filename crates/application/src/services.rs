@@ -15,6 +15,7 @@ use launchway_domain::{
     organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository},
     quotas::UsageRepository,
     secret::SecretBox,
+    sources::SourceRepositories,
     users::UserRepository,
     webhooks::WebhookRepository,
 };
@@ -34,6 +35,7 @@ use crate::{
     quotas::QuotaUsage,
     routes::Routes,
     runtime_logs::LogFreshness,
+    sources::{SourcePorts, Sources},
     users::Users,
     webhooks::{WebhookPorts, Webhooks},
 };
@@ -58,6 +60,10 @@ pub struct Ports {
     pub audit: Arc<dyn AuditRepository>,
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Stores source that users push or upload.
+    pub repositories: Arc<dyn SourceRepositories>,
+    /// True if all servers of the installation have the same repositories.
+    pub has_shared_repositories: bool,
     /// Reads certificates.
     pub certificates: Arc<dyn CertificateRepository>,
     /// Checks uploaded certificates.
@@ -131,7 +137,9 @@ pub struct Services {
     /// Reads and rotates the deploy keys of private repositories.
     pub deploy_keys: DeployKeys,
     /// Creates, reads, updates and deletes applications, and starts and stops them.
-    pub applications: Applications,
+    pub applications: Arc<Applications>,
+    /// Receives pushes and uploads.
+    pub sources: Arc<Sources>,
     /// Reads, uploads and deletes certificates.
     pub certificates: Certificates,
     /// Requests, reads and cancels deployments.
@@ -176,6 +184,8 @@ impl Services {
             port_check,
             audit,
             applications,
+            repositories,
+            has_shared_repositories,
             certificates,
             certificate_parser,
             deployments,
@@ -223,7 +233,25 @@ impl Services {
             notifier: notifier.clone(),
         };
         let log_freshness = LogFreshness::default();
+        let certificate_ports = CertificatePorts {
+            applications: applications.clone(),
+            certificates,
+            parser: certificate_parser,
+            secrets: secrets.clone(),
+            routes: routes.clone(),
+        };
+        let application_ports = ApplicationPorts { applications: applications.clone(), routes };
+        let created = Applications::new(application_ports, secrets.clone(), policy, context.clone());
+        let created = Arc::new(created);
+        let source_ports = SourcePorts {
+            applications: applications.clone(),
+            deployments: deployments.clone(),
+            repositories,
+            is_shared: has_shared_repositories,
+        };
         Self {
+            sources: Arc::new(Sources::new(source_ports, created.clone(), quotas, context.clone())),
+            applications: created,
             engine: context.engine.clone(),
             replica: context.replica.clone(),
             log_freshness: log_freshness.clone(),
@@ -254,22 +282,7 @@ impl Services {
             users: Users::new(users, context.clone()),
             organizations: Organizations::new(organizations, context.clone()),
             deploy_keys: DeployKeys::new(deploy_keys, key_maker, secrets.clone(), context.clone()),
-            certificates: Certificates::new(
-                CertificatePorts {
-                    applications: applications.clone(),
-                    certificates,
-                    parser: certificate_parser,
-                    secrets: secrets.clone(),
-                    routes: routes.clone(),
-                },
-                context.clone(),
-            ),
-            applications: Applications::new(
-                ApplicationPorts { applications: applications.clone(), routes },
-                secrets.clone(),
-                policy,
-                context.clone(),
-            ),
+            certificates: Certificates::new(certificate_ports, context.clone()),
             deployments: Deployments::new(
                 applications.clone(),
                 deployments.clone(),

@@ -11,6 +11,7 @@ use crate::verbs::{
     domains::DomainsVerb,
     env::EnvVerb,
     extensions::{Extensions, run::Run},
+    git_remote::GitRemote,
     init::Init,
     invitations::Invitations,
     keys::{DeployKey, WebhookSecret},
@@ -78,7 +79,7 @@ pub enum SessionVerb {
     Whoami,
     /// List applications
     Apps(Apps),
-    /// Deploy this repository, or an application by name
+    /// Deploy this folder, or an application by name
     Deploy(Deploy),
     /// Show the logs of an application
     Logs(Logs),
@@ -105,6 +106,8 @@ pub enum SessionVerb {
     Domains(DomainsVerb),
     /// Print the webhook secret of an application
     WebhookSecret(WebhookSecret),
+    /// Add a git remote for this repository, to deploy by `git push`
+    GitRemote(GitRemote),
     /// Print the public SSH key of the organization for private repositories
     DeployKey(DeployKey),
     /// Manage extensions and their runs

@@ -20,6 +20,7 @@ mod screen;
 mod server;
 mod session;
 mod table;
+mod upload;
 mod verbs;
 mod watch;
 mod when;
@@ -92,6 +93,7 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Env(verb) => verbs::env::run(verb, session),
         SessionVerb::Domains(verb) => verbs::domains::run(verb, session),
         SessionVerb::WebhookSecret(arguments) => verbs::keys::webhook_secret(arguments, session),
+        SessionVerb::GitRemote(arguments) => verbs::git_remote::run(&arguments, session),
         SessionVerb::DeployKey(arguments) => verbs::keys::deploy_key(arguments, session),
         SessionVerb::Extensions(extensions) => verbs::extensions::run(extensions, session),
         SessionVerb::Run(run) => verbs::extensions::run::run(run, session),

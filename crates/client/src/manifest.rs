@@ -24,7 +24,10 @@ const USUAL_ENVIRONMENT: &str = "production";
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("name", "Name, which identifies the application together with the environment"),
     ("environment", "Environment: production, staging, development or another name"),
-    ("repository", "Repository that the server clones; for build_pack = \"image\" the image"),
+    (
+        "repository",
+        "Repository that the server clones, without it the files are uploaded; for build_pack = \"image\" the image",
+    ),
     ("branch", "Branch to deploy"),
     ("build_pack", "Build pack: dockerfile, docker-compose, image, static or nixpacks"),
     ("base_path", "Folder of the application in the repository"),
@@ -135,9 +138,10 @@ impl Manifest {
         self.fields.clone().into()
     }
 
-    /// Writes the manifest to the repository; replaces an existing one only if `overwrite` is set.
-    pub(crate) fn write(&self, repository: &Repository, overwrite: bool) -> Outcome<PathBuf> {
-        let path = path(Some(repository));
+    /// Writes the manifest to the repository, or else to the current folder; replaces an existing one only if `overwrite` is
+    /// set.
+    pub(crate) fn write(&self, repository: Option<&Repository>, overwrite: bool) -> Outcome<PathBuf> {
+        let path = path(repository);
         let mut options = OpenOptions::new();
         options.write(true);
         let opened = match overwrite {

@@ -40,16 +40,19 @@ impl Repository {
         self.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])
     }
 
-    /// Returns the URL from which a server clones it: the remote, or else the folder itself.
-    pub(crate) fn origin(&self) -> Origin {
+    /// Returns the URL of a remote.
+    pub(crate) fn remote(&self, name: &str) -> Option<String> {
+        self.ask(&["remote", "get-url", name])
+    }
+
+    /// Returns the URL from which a server clones it; `None` without a remote but `launchway`, to which it is pushed.
+    pub(crate) fn origin(&self) -> Option<Origin> {
         let remote = self.ask(&["remote", "get-url", "origin"]).or_else(|| {
             let remotes = self.ask(&["remote"])?;
-            self.ask(&["remote", "get-url", remotes.lines().next()?])
+            let other = remotes.lines().find(|name| *name != "launchway")?.to_owned();
+            self.ask(&["remote", "get-url", &other])
         });
-        match remote {
-            Some(address) => origin(&address, &self.root),
-            None => local(&self.root),
-        }
+        remote.map(|address| origin(&address, &self.root))
     }
 
     /// Returns the number of files with uncommitted changes, except `launchway.toml`, which the server does

@@ -1,6 +1,7 @@
 //! The HTTP client: one request, its envelope, and the meaning of an error.
 
 use std::{
+    fs::File,
     io::Read as _,
     sync::OnceLock,
     time::{Duration, Instant},
@@ -17,6 +18,8 @@ use url::Url;
 use crate::failure::{Failure, Kind, Outcome};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// The time for an upload.
+const UPLOAD_LIMIT: Duration = Duration::from_secs(3600);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The largest response. Logs of 1,000 lines of 88 KiB fit; a larger one is not from a Launchway server.
 const LARGEST_ANSWER: u64 = 128 << 20;
@@ -81,6 +84,11 @@ impl Server {
         self.url.as_str().trim_end_matches('/')
     }
 
+    /// Returns the token.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// Returns whether the connection is neither encrypted nor local.
     pub(crate) fn is_in_the_open(&self) -> bool {
         let is_here = match self.url.host() {
@@ -117,8 +125,16 @@ impl Server {
         let mut url = self.url.clone();
         let base = self.url.path().trim_end_matches('/');
         url.set_path(&format!("{base}/api/v1{path}"));
-        Request { server: self, method, url, body: None, headers: Vec::new() }
+        Request { server: self, method, url, body: Body::None, headers: Vec::new() }
     }
+}
+
+/// The body of a request.
+enum Body {
+    None,
+    Json(Value),
+    /// A gzipped archive.
+    Archive(File),
 }
 
 /// A request that was not sent yet.
@@ -126,7 +142,7 @@ pub(crate) struct Request<'a> {
     server: &'a Server,
     method: &'static str,
     url: Url,
-    body: Option<Value>,
+    body: Body,
     headers: Vec<(&'static str, String)>,
 }
 
@@ -147,7 +163,12 @@ impl Request<'_> {
 
     /// Sets a JSON body.
     pub(crate) fn body(self, body: Value) -> Self {
-        Self { body: Some(body), ..self }
+        Self { body: Body::Json(body), ..self }
+    }
+
+    /// Sets a file as the body, which may take long to send.
+    pub(crate) fn archive(self, file: File) -> Self {
+        Self { body: Body::Archive(file), ..self }
     }
 
     /// Adds a header.
@@ -200,13 +221,18 @@ impl Request<'_> {
         let unsent =
             |error: http::Error| Failure::new(Kind::Usage, format!("the request cannot be sent: {error}"));
         let answered = match body {
-            Some(body) => {
+            Body::Archive(file) => {
+                let request = request.header("content-type", "application/gzip").body(file);
+                let request = server.agent.configure_request(request.map_err(unsent)?);
+                server.agent.run(request.timeout_global(Some(UPLOAD_LIMIT)).build())
+            }
+            Body::Json(body) => {
                 let request = request.header("content-type", "application/json").body(body.to_string());
                 // A DELETE with a body is fine for the API, and unusual for the library.
                 let request = server.agent.configure_request(request.map_err(unsent)?);
                 server.agent.run(request.allow_non_standard_methods(true).build())
             }
-            None => server.agent.run(request.body(()).map_err(unsent)?),
+            Body::None => server.agent.run(request.body(()).map_err(unsent)?),
         };
         let response = answered.map_err(|error| away(&error))?;
         let status = response.status().as_u16();

@@ -10,6 +10,7 @@ pub(crate) mod deployments;
 pub(crate) mod domains;
 pub(crate) mod env;
 pub(crate) mod extensions;
+pub(crate) mod git_remote;
 pub(crate) mod init;
 pub(crate) mod invitations;
 pub(crate) mod keys;

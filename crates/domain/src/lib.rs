@@ -34,6 +34,8 @@ pub mod replicas;
 pub mod routes;
 pub mod secret;
 pub mod signals;
+#[cfg(feature = "git")]
+pub mod sources;
 pub mod store;
 mod store_error;
 pub mod users;

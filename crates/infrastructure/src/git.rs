@@ -10,6 +10,7 @@
 mod cache;
 mod command;
 mod complaint;
+mod hosted;
 mod route;
 mod scratch;
 mod ssh;
@@ -26,12 +27,13 @@ use async_trait::async_trait;
 use launchway_domain::{
     applications::{GitUrl, SourcePolicy},
     deployments::{Checkout, CommitHash, GitSource, Output, Owner, SourceFetcher, StepError},
-    ids::{DeploymentId, OrganizationId},
+    ids::{ApplicationId, DeploymentId, OrganizationId},
 };
 
 use launchway_system::files;
 use tokio::sync::OnceCell;
 
+pub use self::hosted::HostedRepositories;
 use self::{
     cache::{Cache, Caches, Claim},
     command::Git,
@@ -51,6 +53,8 @@ pub struct GitOptions {
     pub policy: SourcePolicy,
     /// The trusted ssh host keys, in OpenSSH's format; those of the large code hosts if `None`.
     pub known_hosts: Option<PathBuf>,
+    /// The folder of the repositories that users push to.
+    pub hosted: PathBuf,
     /// The limits of fetching.
     pub limits: GitLimits,
 }
@@ -64,6 +68,8 @@ pub struct GitLimits {
     pub tree_bytes: u64,
     /// The most files and folders of a commit.
     pub tree_entries: usize,
+    /// The most bytes of a push, and of an uploaded archive.
+    pub source_bytes: u64,
     /// The bytes that must be free in the file system of the checkouts before a fetch.
     pub free_bytes: u64,
     /// The timeout of listing the branches of a server.
@@ -80,6 +86,7 @@ impl Default for GitLimits {
             pack_bytes: 1024 * 1024 * 1024,
             tree_bytes: 500 * 1024 * 1024,
             tree_entries: 100_000,
+            source_bytes: 256 * 1024 * 1024,
             free_bytes: 0,
             answer: Duration::from_secs(60),
             fetch: Duration::from_secs(600),
@@ -102,7 +109,7 @@ impl GitFetcher {
     /// # Errors
     /// [`io::Error`] when that fails.
     pub fn open(mut options: GitOptions) -> io::Result<Self> {
-        for folder in [&mut options.cache, &mut options.work] {
+        for folder in [&mut options.cache, &mut options.work, &mut options.hosted] {
             files::make_private_folders(folder)?;
             // Git runs in folders of its own, where relative paths would mean something else.
             *folder = folder.canonicalize()?;
@@ -164,6 +171,40 @@ impl GitFetcher {
         }
     }
 
+    /// Writes the files of a commit that was pushed to this server.
+    async fn fetch_hosted(
+        &self,
+        id: ApplicationId,
+        (source, commit): (&GitSource, &CommitHash),
+        owner: &Owner,
+        output: &dyn Output,
+    ) -> Result<Checkout, StepError> {
+        if id != owner.application {
+            let url = source.url.as_str();
+            return Err(StepError::Rejected(format!("{url} is the repository of another application.")));
+        }
+        let repository = self.hosted().existing(id)?;
+        let scratch = Scratch::make(&self.options.work, hosted::files()).await?;
+        let limits = &self.options.limits;
+        let git = Git { limits, scratch: &scratch, route: &Route::default() };
+        let request = FetchRequest { source, commit, limits, output };
+        match request.check_out(&git, &repository).await {
+            Ok(()) => {
+                let root = self.checkout(owner);
+                scratch.hand_over_tree(&root).await?;
+                Ok(Checkout { root })
+            }
+            Err(trouble) => {
+                scratch.remove().await?;
+                Err(trouble.error)
+            }
+        }
+    }
+
+    fn hosted(&self) -> HostedRepositories {
+        HostedRepositories::at(&self.options)
+    }
+
     async fn route(&self, source: &GitSource) -> Result<Route, StepError> {
         self.is_checked.get_or_try_init(command::check_version).await?;
         Route::find(source, &self.options).await
@@ -185,17 +226,25 @@ struct FetchRequest<'a> {
 impl FetchRequest<'_> {
     async fn fulfil(&self, git: &Git<'_>, cache: &Cache) -> Result<(), Trouble> {
         cache.fetch(git, self).await?;
-        let contents = tree::list(git, cache, self).await?;
+        self.check_out(git, cache.folder()).await
+    }
+
+    /// Writes the files of the commit, which is in `repository`.
+    async fn check_out(&self, git: &Git<'_>, repository: &Path) -> Result<(), Trouble> {
+        let contents = tree::list(git, repository, self).await?;
         for submodule in contents.submodules {
             self.output.write(format!("Submodule {submodule} is not fetched\n").as_bytes()).await;
         }
-        tree::check_out(git, cache, self).await
+        tree::check_out(git, repository, self).await
     }
 }
 
 #[async_trait]
 impl SourceFetcher for GitFetcher {
     async fn head(&self, source: &GitSource) -> Result<CommitHash, StepError> {
+        if let Some(id) = source.url.hosted_for() {
+            return self.hosted().head(id, &source.branch).await;
+        }
         let route = self.route(source).await?;
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;
         let git = Git { limits: &self.options.limits, scratch: &scratch, route: &route };
@@ -215,6 +264,9 @@ impl SourceFetcher for GitFetcher {
         let (branch, url) = (&source.branch, &source.url);
         let line = format!("Fetching {branch} at {} from {}\n", commit.short(), url.as_str());
         output.write(line.as_bytes()).await;
+        if let Some(id) = url.hosted_for() {
+            return self.fetch_hosted(id, (source, commit), owner, &*output).await;
+        }
         let route = self.route(source).await?;
         let claim = self.caches.claim(owner.organization, url).await;
         let scratch = Scratch::make(&self.options.work, route.files.clone()).await?;

@@ -24,6 +24,7 @@ use launchway_infrastructure::{
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle, ServerLock},
     extensions::PortAvailability,
+    git::HostedRepositories,
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
@@ -32,6 +33,7 @@ use launchway_infrastructure::{
 };
 
 use crate::{
+    background::git_options,
     cli,
     config::Config,
     front_proxy,
@@ -88,7 +90,9 @@ impl Assembly {
         let secrets: Arc<dyn SecretBox> = Arc::new(secrets);
         let sites = Arc::new(release_folders(config, data, &database)?);
         let routes = routes(config, data, (&database, &secrets), &sites, &run);
-        let ports = ports(config, &database, Arc::clone(&routes), Arc::clone(&secrets), recognised, run)?;
+        let repositories = Arc::new(HostedRepositories::open(&git_options(config, data))?);
+        let adapters = (Arc::clone(&routes), Arc::clone(&secrets), repositories);
+        let ports = ports(config, &database, adapters, recognised, run)?;
         let context = ports.context.clone();
         let services = Services::new(ports);
         Ok(Self {
@@ -286,8 +290,7 @@ fn routes(
 fn ports(
     config: &Config,
     database: &Database,
-    routes: Arc<Routes>,
-    secrets: Arc<dyn SecretBox>,
+    (routes, secrets, repositories): (Arc<Routes>, Arc<dyn SecretBox>, Arc<HostedRepositories>),
     setup_token: TokenHash,
     run: Run,
 ) -> Result<Ports, Box<dyn Error>> {
@@ -312,6 +315,8 @@ fn ports(
         port_check: Arc::new(port_availability(config, store.clone())),
         audit: store.clone(),
         applications: store.clone(),
+        repositories,
+        has_shared_repositories: config.deployments.repositories_dir.is_some(),
         certificates: store.clone(),
         certificate_parser: Arc::new(PemParser),
         deployments: store.clone(),

@@ -93,6 +93,8 @@ impl Background {
         // After a reboot the address in a record may belong to the container of another application.
         reconciler.begin().await;
         maintenance.begin().await;
+        // Before a client pushes again.
+        assembly.services.sources.recover().await?;
         let comparison = comparison(config, assembly, &outside.source);
         let sender = sender(config, assembly, SenderId { instance, boot });
         let worker = worker(config, assembly, outside, WorkerId { instance, boot, worker: 1 }).await?;
@@ -102,13 +104,15 @@ impl Background {
         let (stop, told) = watch::channel(false);
         let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
         let (for_reconciler, for_signals, for_archives) = (told.clone(), told.clone(), told.clone());
-        let for_certificates = told.clone();
+        let (for_certificates, for_sources) = (told.clone(), told.clone());
+        let sources = Arc::clone(&assembly.services.sources);
         let mut tasks = vec![
             spawn(Arc::new(worker).run(for_worker)),
             spawn(Arc::new(sender).run(for_sender)),
             spawn(async move { comparison.run(for_comparison).await }),
             spawn(reconciler.run(for_reconciler)),
             spawn(async move { maintenance.run(told).await }),
+            spawn(async move { sources.run(for_sources).await }),
         ];
         if let Some(manager) = certificate_manager(config, assembly) {
             tasks.push(spawn(Arc::new(manager).run(for_certificates)));
@@ -367,14 +371,20 @@ fn runtime_logs(config: &Config, assembly: &Assembly, engine: &Engine) -> Arc<Ru
     Arc::new(logs.with_rate(config.deployments.log_rate))
 }
 
-fn git_options(config: &Config, data: &DataDir) -> GitOptions {
+/// Returns the options of git: where it works, and what it may do.
+pub(crate) fn git_options(config: &Config, data: &DataDir) -> GitOptions {
     let folder = |name: &str| -> PathBuf { data.path().join(name) };
     GitOptions {
         cache: folder("repositories"),
         work: folder("work"),
         policy: config.deployments.sources.clone(),
         known_hosts: config.deployments.known_hosts.clone(),
-        limits: GitLimits { free_bytes: config.deployments.min_free_disk, ..GitLimits::default() },
+        hosted: config.deployments.repositories_dir.clone().unwrap_or_else(|| folder("git")),
+        limits: GitLimits {
+            free_bytes: config.deployments.min_free_disk,
+            source_bytes: config.deployments.max_source_size,
+            ..GitLimits::default()
+        },
     }
 }
 

@@ -21,6 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "stop",
             "env",
             "domains",
+            "git-remote",
             "webhook-secret",
             "deploy-key",
         ],

@@ -6,6 +6,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs::File,
     io,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -37,6 +38,7 @@ pub struct Invocation {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     input: Vec<u8>,
+    input_file: Option<File>,
     folder: Option<PathBuf>,
     limit: Duration,
 }
@@ -89,6 +91,7 @@ impl Invocation {
             arguments: Vec::new(),
             environment: vec![("PATH".into(), path)],
             input: Vec::new(),
+            input_file: None,
             folder: None,
             limit,
         }
@@ -121,6 +124,12 @@ impl Invocation {
         self
     }
 
+    /// Sets a file as its standard input.
+    pub fn input_file(mut self, file: File) -> Self {
+        self.input_file = Some(file);
+        self
+    }
+
     pub fn in_folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
@@ -134,15 +143,20 @@ impl Invocation {
 
     /// Runs it and returns its output.
     pub async fn run(self) -> Result<Finished, ProcessError> {
-        self.run_within_limit(None).await
+        self.run_within_limit(Sink::Nothing).await
     }
 
     /// Runs it, and writes its output to `output` as it is printed.
     pub async fn run_into(self, output: Arc<dyn Output>) -> Result<Finished, ProcessError> {
-        self.run_within_limit(Some(output)).await
+        self.run_within_limit(Sink::Lines(output)).await
     }
 
-    async fn run_within_limit(self, output: Option<Arc<dyn Output>>) -> Result<Finished, ProcessError> {
+    /// Runs it, and writes its standard output to `output` as it is, however long it is.
+    pub async fn run_streaming(self, output: Arc<dyn Output>) -> Result<Finished, ProcessError> {
+        self.run_within_limit(Sink::Bytes(output)).await
+    }
+
+    async fn run_within_limit(self, output: Sink) -> Result<Finished, ProcessError> {
         let (name, limit) = (self.name(), self.limit);
         match timeout(limit, Box::pin(self.run_to_the_end(output))).await {
             Ok(finished) => finished,
@@ -150,7 +164,7 @@ impl Invocation {
         }
     }
 
-    async fn run_to_the_end(mut self, output: Option<Arc<dyn Output>>) -> Result<Finished, ProcessError> {
+    async fn run_to_the_end(mut self, output: Sink) -> Result<Finished, ProcessError> {
         let name = self.name();
         let broken = |error| ProcessError::Io(name.clone(), error);
         let input = std::mem::take(&mut self.input);
@@ -165,8 +179,12 @@ impl Invocation {
         };
         let read = async {
             match &output {
-                None => tokio::join!(answer(stdout), end_of(stderr, None)),
-                Some(output) => (Ok(Some(Vec::new())), both_ends(stdout, stderr, output).await),
+                Sink::Nothing => tokio::join!(answer(stdout), end_of(stderr, None)),
+                Sink::Lines(output) => (Ok(Some(Vec::new())), both_ends(stdout, stderr, output).await),
+                Sink::Bytes(output) => {
+                    let (copied, complaints) = tokio::join!(copy(stdout, output), end_of(stderr, None));
+                    (copied.map(|()| Some(Vec::new())), complaints)
+                }
             }
         };
         let mut reading = Box::pin(async { tokio::join!(feed, read).1 });
@@ -200,7 +218,7 @@ impl Invocation {
             .args(self.arguments)
             .env_clear()
             .envs(self.environment)
-            .stdin(Stdio::piped())
+            .stdin(self.input_file.map_or_else(Stdio::piped, Stdio::from))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -229,6 +247,16 @@ impl Invocation {
     }
 }
 
+/// The destination of the output of a program.
+enum Sink {
+    /// It is returned.
+    Nothing,
+    /// Whole lines of both outputs.
+    Lines(Arc<dyn Output>),
+    /// The standard output as it is.
+    Bytes(Arc<dyn Output>),
+}
+
 /// A program and its child processes; all of them are killed on drop.
 struct ProcessGroup {
     child: Child,
@@ -255,6 +283,19 @@ async fn answer(source: Option<impl AsyncRead + Unpin>) -> io::Result<Option<Vec
         source.take(LONGEST_ANSWER as u64 + 1).read_to_end(&mut answer).await?;
     }
     Ok((answer.len() <= LONGEST_ANSWER).then_some(answer))
+}
+
+/// Copies everything.
+async fn copy(source: Option<impl AsyncRead + Unpin>, output: &Arc<dyn Output>) -> io::Result<()> {
+    let Some(mut source) = source else { return Ok(()) };
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        let length = source.read(&mut piece).await?;
+        match piece.get(..length) {
+            Some(piece) if length > 0 => output.write(piece).await,
+            _ => return Ok(()),
+        }
+    }
 }
 
 /// Returns the end of the input, which also goes to `output`.
@@ -339,6 +380,18 @@ mod tests {
         let finished = shell("cat; echo bad >&2; exit 3").input("hello").run().await.unwrap();
         assert_eq!((finished.answer.as_slice(), finished.status.code()), (b"hello".as_slice(), Some(3)));
         assert_eq!(finished.last_error_lines(5), "bad");
+    }
+
+    #[tokio::test]
+    async fn a_file_is_its_input_and_its_output_is_passed_on_as_it_is() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &[b'x'; 300_000]).unwrap();
+        io::Seek::rewind(&mut file).unwrap();
+        let recorder = Arc::new(Recorder::default());
+        let script = shell("cat; echo bad >&2").input_file(file);
+        let finished = script.run_streaming(recorder.clone()).await.unwrap();
+        assert_eq!(recorder.0.lock().unwrap().concat(), "x".repeat(300_000));
+        assert_eq!((finished.answer.len(), finished.last_error_lines(5)), (0, "bad".to_owned()));
     }
 
     #[tokio::test]

@@ -105,13 +105,23 @@ impl Client {
     ///
     /// Returns why there was no response.
     pub fn try_send(&self, method: &str, path: &str, body: Option<&str>) -> Result<Answer, ureq::Error> {
+        self.try_send_bytes(method, path, body.map(str::as_bytes))
+    }
+
+    /// Sends a POST request with a body that is not text.
+    pub fn post_bytes(&self, path: &str, body: &[u8]) -> Answer {
+        let sent = self.try_send_bytes("POST", path, Some(body));
+        sent.unwrap_or_else(|error| panic!("POST {path}: {error}"))
+    }
+
+    fn try_send_bytes(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<Answer, ureq::Error> {
         let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
         let response = match body {
             Some(body) => {
-                let request = request.body(body.to_owned()).unwrap();
+                let request = request.body(body.to_vec()).unwrap();
                 let request = self.agent.configure_request(request).allow_non_standard_methods(true).build();
                 self.agent.run(request)
             }

@@ -33,6 +33,8 @@ pub(crate) struct Description {
     pub(crate) query_names: Vec<String>,
     pub(super) content_type: &'static str,
     pub(super) other_content_type: Option<&'static str>,
+    /// The media type of the body.
+    pub(crate) body_type: &'static str,
     body: Option<(Register, bool)>,
     answer: Option<Register>,
 }
@@ -46,6 +48,7 @@ impl Default for Description {
             query_names: Vec::new(),
             content_type: "application/json",
             other_content_type: None,
+            body_type: "application/json",
             body: None,
             answer: None,
         }
@@ -94,7 +97,7 @@ impl Description {
 
     pub(super) fn request_body(&self, schemas: &mut Schemas) -> Option<Value> {
         let (schema, is_required) = self.body?;
-        Some(json!({"required": is_required, "content": {"application/json": {"schema": schema(schemas)}}}))
+        Some(json!({"required": is_required, "content": {self.body_type: {"schema": schema(schemas)}}}))
     }
 
     pub(super) fn responses(&self, schemas: &mut Schemas) -> Value {

@@ -187,7 +187,7 @@ impl Applications {
         let id = application.id;
         let before = self.vault.open(&application)?;
         let (blueprint, secrets, given) = change.apply(application.blueprint.clone(), &before)?;
-        self.check(&blueprint)?;
+        self.check(id, &blueprint)?;
         let is_same = blueprint == application.blueprint && secrets == before;
         if is_same && redeploy != Some(true) {
             return Err(Error::Invalid("there is nothing to change".to_owned()));

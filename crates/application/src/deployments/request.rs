@@ -3,7 +3,8 @@
 use launchway_domain::{
     applications::{Application, BuildPack},
     auth::Actor,
-    deployments::{Deployment, DeploymentKind, Write},
+    deployments::{CommitHash, Deployment, DeploymentKind, Write},
+    ids::DeploymentId,
     jobs::{JobKind, NewJob, Pool, Write as JobWrite},
     logs::{Level, NewLine, Write as LogWrite},
     organizations::Scope,
@@ -28,6 +29,20 @@ impl Request {
         let deployment = Deployment::new(ids, whose, kind, job.id, context.clock.now());
         job.payload = deployment.id.to_string();
         Self { deployment, job }
+    }
+
+    /// Returns a pending deployment of a commit that was sent to this server.
+    pub(crate) fn of_commit(
+        application: &Application,
+        id: DeploymentId,
+        commit: CommitHash,
+        context: &ServiceContext,
+    ) -> Self {
+        let mut request = Self::of(application, DeploymentKind::Fresh, context);
+        request.deployment.id = id;
+        request.deployment.commit = Some(commit);
+        request.job.payload = id.to_string();
+        request
     }
 
     /// Returns the guard that fails when the deployment makes an image, and the organization's images take

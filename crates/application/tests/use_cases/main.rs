@@ -33,6 +33,7 @@ mod refusals;
 mod registration;
 mod routes;
 mod sealed_values;
+mod sources;
 mod two_factor;
 mod users;
 mod webhooks;

@@ -1,4 +1,6 @@
-//! Deploys an application by its name, or that of the current repository.
+//! Deploys an application by its name, or that of the current folder.
+
+mod send;
 
 use std::time::Duration;
 
@@ -28,18 +30,25 @@ pub struct Deploy {
     /// Create a missing launchway.toml with the detected values, without asking
     #[arg(long, short)]
     yes: bool,
+    /// Send the files of this folder, even if the server could fetch a repository
+    #[arg(long)]
+    upload: bool,
     #[command(flatten)]
     waiting: Waiting,
 }
 
 pub(crate) fn deploy(deploy: &Deploy, session: &Session<'_>) -> Outcome {
     let (application, deployment) = match &deploy.app {
+        Some(name) if deploy.upload => {
+            let application = names::application(&session.server, name)?;
+            send::send(session, Some(application), Manifest::here()?.as_ref(), name)?
+        }
         Some(name) => {
             let application = names::application(&session.server, name)?;
             let deployment = redeploy(session, &application)?;
             (application, deployment)
         }
-        None => here(deploy.yes, session)?,
+        None => here(deploy, session)?,
     };
     watch(session, &application, deployment, deploy.waiting)
 }
@@ -57,12 +66,21 @@ pub(crate) fn once<'a>(request: impl Fn(&str) -> Request<'a>) -> Outcome<Value> 
 }
 
 /// Deploys the application of the current repository.
-fn here(yes: bool, session: &Session<'_>) -> Outcome<(Application, Value)> {
+fn here(deploy: &Deploy, session: &Session<'_>) -> Outcome<(Application, Value)> {
     let repository = Repository::here()?;
     let manifest = match Manifest::here()? {
         Some(manifest) => manifest,
-        None => offer(repository.as_ref(), yes, session.screen)?,
+        None => offer(repository.as_ref(), deploy.yes, session.screen)?,
     };
+    let is_image = manifest.text("build_pack").is_some_and(|pack| pack.eq_ignore_ascii_case("image"));
+    if deploy.upload || (manifest.text("repository").is_none() && !is_image) {
+        let title = manifest.title()?;
+        let application = match names::application(&session.server, &title) {
+            Err(failure) if failure.kind == Kind::Missing => None,
+            found => Some(found?),
+        };
+        return send::send(session, application, Some(&manifest), &title);
+    }
     if let Some(repository) = &repository {
         remind(repository, &manifest, session.screen);
     }
@@ -79,11 +97,10 @@ fn offer(repository: Option<&Repository>, yes: bool, screen: &Screen) -> Outcome
         Failure::new(Kind::Usage, format!("there is no {FILE}, and no application is specified"))
             .hint("`launchway init` creates one; `launchway deploy NAME` deploys an existing application")
     };
-    let repository = repository.ok_or_else(missing)?;
     if !yes && !screen.is_interactive() {
         return Err(missing());
     }
-    let question = format!("There is no {FILE} in this repository. Create one?");
+    let question = format!("There is no {FILE} here. Create one?");
     if !prompt::agreed(screen, &question, yes)? {
         return Err(missing());
     }

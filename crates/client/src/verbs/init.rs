@@ -1,6 +1,6 @@
 //! Creates the `launchway.toml` of a repository.
 
-use std::env;
+use std::{env, path::Path};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -28,17 +28,14 @@ pub struct Init {
 
 /// Writes `launchway.toml` from the content of the repository and the user's answers.
 pub(crate) fn init(init: &Init, screen: &Screen) -> Outcome {
-    let repository = Repository::here()?.ok_or_else(|| {
-        Failure::new(Kind::Failed, "this folder is not in a git repository")
-            .hint("the server fetches the source with git: run `git init`, or change to another folder")
-    })?;
-    let path = manifest::path(Some(&repository));
+    let repository = Repository::here()?;
+    let path = manifest::path(repository.as_ref());
     // Before the user answers questions for nothing.
     if path.exists() && !init.force {
         return Err(manifest::is_there(&path));
     }
-    let made = propose(&repository, screen, init.yes)?;
-    made.write(&repository, init.force)?;
+    let made = propose(repository.as_ref(), screen, init.yes)?;
+    made.write(repository.as_ref(), init.force)?;
     if screen.is_for_programs() {
         return screen.json(&made.json());
     }
@@ -46,26 +43,36 @@ pub(crate) fn init(init: &Init, screen: &Screen) -> Outcome {
     Ok(())
 }
 
-/// Returns the manifest from the content of the repository and the user's answers.
-pub(crate) fn propose(repository: &Repository, screen: &Screen, yes: bool) -> Outcome<Manifest> {
+/// Returns the manifest from the content of the repository or the current folder, and the user's answers. Without a remote
+/// it names no repository, so that the files are uploaded.
+pub(crate) fn propose(repository: Option<&Repository>, screen: &Screen, yes: bool) -> Outcome<Manifest> {
     let place = env::current_dir().map_err(failed("the current folder cannot be read"))?;
-    let found = proposal::of(repository.root(), &place);
+    let root = repository.map_or(place.as_path(), Repository::root);
+    let found = proposal::of(root, &place);
     let asked = Asked { screen, yes };
     if found.is_none() && (yes || !screen.is_interactive()) {
         return Err(Failure::new(Kind::Failed, "cannot detect how to build the application")
             .hint("add a Dockerfile, a compose file, an index.html, or the files of a supported language"));
     }
-    let name = asked.checked("Name", &name_of(repository), name)?;
+    let name = asked.checked("Name", &name_of(root), name)?;
     let pack = found.as_ref().map_or("dockerfile", |found| found.build_pack);
     let pack = asked.checked("Build pack", pack, build_pack)?;
-    let origin = repository.origin();
-    let address = asked.checked("Repository", &origin.address, something)?;
-    if let Some(remark) = origin.remark.filter(|_| address == origin.address) {
+    let origin = repository.and_then(Repository::origin);
+    let address = match (&origin, pack.as_str()) {
+        (Some(origin), _) => asked.checked("Repository", &origin.address, something)?,
+        (None, "image") => asked.checked("Repository", "", something)?,
+        (None, _) => String::new(),
+    };
+    if let Some(remark) = origin.filter(|origin| address == origin.address).and_then(|origin| origin.remark) {
         screen.remark(&format!("  {remark}"));
     }
     let branch = match pack.as_str() {
         "image" => String::new(),
-        _ => asked.checked("Branch", &repository.branch().unwrap_or("main".to_owned()), something)?,
+        _ if address.is_empty() => String::new(),
+        _ => {
+            let branch = repository.and_then(Repository::branch);
+            asked.checked("Branch", &branch.unwrap_or("main".to_owned()), something)?
+        }
     };
     let port = found.as_ref().map_or(8080, |found| found.port);
     let port = match pack.as_str() {
@@ -111,8 +118,8 @@ impl Asked<'_> {
 }
 
 /// Returns the name of the folder, without characters that are invalid in names of applications.
-fn name_of(repository: &Repository) -> String {
-    let folder = repository.root().file_name().unwrap_or_default().to_string_lossy().into_owned();
+pub(crate) fn name_of(root: &Path) -> String {
+    let folder = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     cleaned(&folder)
 }
 

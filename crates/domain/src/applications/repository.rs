@@ -9,6 +9,7 @@ use ipnet::IpNet;
 
 use super::{BuildPack, ImageRef};
 use crate::{
+    ids::ApplicationId,
     network::{AllowedEndpoint, is_loopback_or_link_local},
     secret::Secret,
     value::InvalidValue,
@@ -78,6 +79,8 @@ pub enum GitPlace {
     },
     /// A folder of this machine.
     Local(PathBuf),
+    /// The repository of an application on this server, which users push to.
+    Hosted(ApplicationId),
 }
 
 /// The protocol of a remote repository.
@@ -107,11 +110,31 @@ const ALLOWED: &str = "an `https://` or `ssh://` URL or `user@host:path` of a gi
 /// The length limit of an address, in bytes.
 const LONGEST: usize = 2048;
 
+/// The path of repositories on this server, before and after the id of the application.
+const HOSTED: &str = "/git/";
+const SUFFIX: &str = ".git";
+
 impl GitUrl {
     /// Returns the address, without credentials.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Returns the address of the repository that users push an application to. It is a path on this server, because a
+    /// server has several names.
+    #[must_use]
+    pub fn hosted(id: ApplicationId) -> Self {
+        Self { text: format!("{HOSTED}{id}{SUFFIX}"), place: GitPlace::Hosted(id) }
+    }
+
+    /// Returns the application whose repository on this server this is.
+    #[must_use]
+    pub fn hosted_for(&self) -> Option<ApplicationId> {
+        match self.place {
+            GitPlace::Hosted(id) => Some(id),
+            GitPlace::Local(_) | GitPlace::Remote { .. } => None,
+        }
     }
 
     /// Returns the location of the repository.
@@ -136,7 +159,10 @@ impl GitUrl {
         match raw.split_once("://") {
             Some(("file", path)) => local(raw, path),
             Some(_) => remote(raw),
-            None if raw.starts_with('/') => local(raw, raw),
+            None if raw.starts_with('/') => match hosted(raw) {
+                Some(id) => Ok((Self::hosted(id), None)),
+                None => local(raw, raw),
+            },
             None => scp_like(raw),
         }
     }
@@ -152,6 +178,11 @@ impl TryFrom<String> for GitUrl {
             (_, Some(_)) => Err(InvalidValue::secret(ALLOWED)),
         }
     }
+}
+
+/// Parses `/git/<application id>.git`.
+fn hosted(raw: &str) -> Option<ApplicationId> {
+    raw.strip_prefix(HOSTED)?.strip_suffix(SUFFIX)?.parse().ok()
 }
 
 /// Returns the error for `raw`. Input with an `@` may contain a password, and is not repeated.
@@ -287,6 +318,7 @@ impl SourcePolicy {
     /// [`InvalidValue`] for a repository that can never be fetched here.
     pub fn check(&self, url: &GitUrl) -> Result<(), InvalidValue> {
         match url.place() {
+            GitPlace::Hosted(_) => Ok(()),
             GitPlace::Local(path) => self.check_local(path),
             GitPlace::Remote { transport, host, port } => match host.parse::<IpAddr>() {
                 Ok(address) => self.check_address(*transport, address, *port),

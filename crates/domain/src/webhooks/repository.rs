@@ -30,7 +30,7 @@ impl RepositoryKey {
     pub fn of(url: &GitUrl) -> Self {
         let path = bare(path_of(url));
         let key = match url.place() {
-            GitPlace::Local(_) => format!("/{path}"),
+            GitPlace::Local(_) | GitPlace::Hosted(_) => format!("/{path}"),
             GitPlace::Remote { transport, host, port } => {
                 let path = match IGNORE_CASE.contains(&host.as_str()) {
                     true => path.to_ascii_lowercase(),
@@ -69,9 +69,9 @@ fn own_port(transport: Transport) -> u16 {
 fn path_of(url: &GitUrl) -> &str {
     let text = url.as_str();
     match (text.split_once("://"), url.place()) {
-        (Some((_, rest)), GitPlace::Local(_)) => rest,
+        (Some((_, rest)), GitPlace::Local(_) | GitPlace::Hosted(_)) => rest,
         (Some((_, rest)), GitPlace::Remote { .. }) => rest.split_once('/').map_or("", |(_, path)| path),
-        (None, GitPlace::Local(_)) => text,
+        (None, GitPlace::Local(_) | GitPlace::Hosted(_)) => text,
         // `user@host:path`.
         (None, GitPlace::Remote { .. }) => text.split_once(':').map_or("", |(_, path)| path),
     }

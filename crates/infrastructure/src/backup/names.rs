@@ -9,7 +9,7 @@ use std::{
 use super::INSTANCE_ID;
 
 /// The folders of the data directory that are part of a backup.
-pub(super) const FOLDERS: [&str; 2] = ["sites", "compositions"];
+pub(super) const FOLDERS: [&str; 3] = ["sites", "compositions", "git"];
 
 /// The longest path that is restored.
 const LONGEST: usize = 4096;

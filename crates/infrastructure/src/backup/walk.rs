@@ -32,7 +32,8 @@ pub(super) fn everything_in(
         let Some(metadata) = unless_gone(&place, fs::symlink_metadata(&place))? else { continue };
         if metadata.is_dir() {
             let Some(mut inside) = unless_gone(&place, entries(&place))? else { continue };
-            inside.sort();
+            // A reference is read before the objects that it leads to: a push in between adds to both.
+            inside.sort_by_cached_key(|path| (!is_of_references(path), path.clone()));
             manifest.folders.push(name_of(&path));
             let is_release = path.components().count() > 2;
             let names = inside.iter().rev().filter_map(|place| place.file_name());
@@ -46,6 +47,10 @@ pub(super) fn everything_in(
         }
     }
     Ok(())
+}
+
+fn is_of_references(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "refs" || name == "packed-refs")
 }
 
 fn is_draft(name: &str) -> bool {

@@ -49,6 +49,8 @@ impl Route {
         options.policy.check(url).map_err(refused)?;
         let mut route = Self { url: url.as_str().into(), ..Self::default() };
         let (transport, host, port) = match url.place() {
+            // It is read without a route.
+            GitPlace::Hosted(_) => return Ok(route),
             GitPlace::Local(path) => return route.local(path, &options.policy).await,
             GitPlace::Remote { transport, host, port } => (*transport, host.as_str(), *port),
         };

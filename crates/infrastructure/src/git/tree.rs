@@ -1,10 +1,11 @@
 //! The files of a commit.
 
+use std::path::Path;
+
 use launchway_system::process::ProcessError;
 
 use super::{
     FetchRequest,
-    cache::Cache,
     command::{Git, succeeded},
     complaint::Trouble,
 };
@@ -20,11 +21,11 @@ pub(super) struct Contents {
 /// a million times.
 pub(super) async fn list(
     git: &Git<'_>,
-    cache: &Cache,
+    repository: &Path,
     request: &FetchRequest<'_>,
 ) -> Result<Contents, Trouble> {
     let asked = git
-        .local(cache.folder(), git.limits.answer)
+        .local(repository, git.limits.answer)
         .args(["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", "--end-of-options"])
         .arg(request.commit.as_str());
     let listed = match asked.run().await {
@@ -57,13 +58,13 @@ pub(super) async fn list(
 /// configured.
 pub(super) async fn check_out(
     git: &Git<'_>,
-    cache: &Cache,
+    repository: &Path,
     request: &FetchRequest<'_>,
 ) -> Result<(), Trouble> {
     let mut tree = std::ffi::OsString::from("--work-tree=");
     tree.push(git.scratch.tree());
     let written = git
-        .local(cache.folder(), git.limits.fetch)
+        .local(repository, git.limits.fetch)
         .env("GIT_INDEX_FILE", git.scratch.index())
         .arg(tree)
         .args(["read-tree", "--reset", "-u", "--no-recurse-submodules"])

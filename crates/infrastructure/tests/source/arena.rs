@@ -66,6 +66,7 @@ impl Arena {
                 containers: None,
             },
             known_hosts: None,
+            hosted: self.path("hosted"),
             limits: GitLimits { answer: TIMEOUT, fetch: TIMEOUT, ..GitLimits::default() },
         }
     }
@@ -146,6 +147,12 @@ impl Repository {
 
 /// Runs git as a developer would, but independent of the machine's settings.
 pub(crate) fn git(folder: &Path, arguments: &[&str], input: &str) -> String {
+    let output = git_with_bytes(folder, arguments, input.as_bytes());
+    String::from_utf8(output).unwrap().trim().to_owned()
+}
+
+/// Runs git with input and output that are not text.
+pub(crate) fn git_with_bytes(folder: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new("git")
         .args(arguments)
         .current_dir(folder)
@@ -157,10 +164,10 @@ pub(crate) fn git(folder: &Path, arguments: &[&str], input: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    output.stdout
 }
 
 /// The branch `main` of a repository, with the credentials that are in its URL.
@@ -184,7 +191,11 @@ pub(crate) struct Recorder(Mutex<Vec<u8>>);
 
 impl Recorder {
     pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(self.bytes()).unwrap()
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
     }
 }
 

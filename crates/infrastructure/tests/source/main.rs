@@ -8,6 +8,7 @@ mod cache;
 mod cancellation;
 mod credentials;
 mod fetch;
+mod hosted;
 mod hostile;
 mod limits;
 mod policy;

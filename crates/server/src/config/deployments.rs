@@ -36,6 +36,10 @@ pub(crate) struct DeploymentConfig {
     pub(crate) branch_check: Duration,
     pub(crate) kept_versions: KeptVersions,
     pub(crate) min_free_disk: u64,
+    /// The largest push, and the largest uploaded archive.
+    pub(crate) max_source_size: u64,
+    /// The folder of the repositories that users push to; `None`: in the data directory.
+    pub(crate) repositories_dir: Option<PathBuf>,
     pub(crate) extension_ports: PortRange,
     pub(crate) log_limits: LogLimits,
     /// The settings of Docker Swarm; `None` if containers run on this machine.
@@ -73,6 +77,8 @@ impl DeploymentConfig {
         let branch_check = read.setting("LAUNCHWAY_BRANCH_CHECK", "5m", values::duration);
         let kept_versions = read.setting("LAUNCHWAY_KEEP_IMAGES", "10", values::count);
         let min_free_disk = read.setting("LAUNCHWAY_MIN_FREE_DISK", "1g", values::disk_space);
+        let max_source_size = read.setting("LAUNCHWAY_MAX_SOURCE_SIZE", "256m", values::source_size);
+        let repositories_dir = read.optional("LAUNCHWAY_REPOSITORIES_DIR", paths::absolute_folder);
         let extension_ports = read.setting("LAUNCHWAY_EXTENSION_PORTS", "20000-29999", values::port_range);
         let application_log = read.setting("LAUNCHWAY_APPLICATION_LOG_SIZE", "64m", values::disk_space);
         let organization_log = read.setting("LAUNCHWAY_ORGANIZATION_LOG_SIZE", "1g", values::disk_space);
@@ -132,6 +138,8 @@ impl DeploymentConfig {
             branch_check: branch_check?,
             kept_versions: KeptVersions(kept_versions?),
             min_free_disk: min_free_disk?,
+            max_source_size: max_source_size?,
+            repositories_dir: repositories_dir?,
             extension_ports: extension_ports?,
             log_limits: LogLimits { application: application_log?, organization: organization_log? },
             swarm,

@@ -78,6 +78,12 @@ pub(super) fn disk_space(raw: &str) -> Result<u64, String> {
         .ok_or_else(|| "an amount of disk space, such as 500m or 2g, or 0".to_owned())
 }
 
+pub(super) fn source_size(raw: &str) -> Result<u64, String> {
+    bytes(raw)
+        .filter(|bytes| (1 << 10..=16 << 30).contains(bytes))
+        .ok_or_else(|| "an amount from 1k to 16g, such as 256m".to_owned())
+}
+
 pub(super) fn memory(raw: &str) -> Result<u64, String> {
     // The engine rejects less than 6 MiB.
     bytes(raw)
@@ -331,6 +337,16 @@ mod tests {
     use tracing::Level;
 
     use super::*;
+
+    #[test]
+    fn a_source_has_a_size_from_1k_to_16g() {
+        for (text, bytes) in [("1k", 1 << 10), ("256m", 256 << 20), ("16g", 16 << 30)] {
+            assert_eq!(source_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "1023", "17g", "1t"] {
+            assert!(source_size(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn disk_space_has_units_and_may_be_none() {

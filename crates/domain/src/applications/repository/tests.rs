@@ -170,3 +170,16 @@ fn a_container_is_no_place_for_a_repository() {
         assert_eq!(policy.check(&url).is_ok(), is_allowed, "{}", url.as_str());
     }
 }
+
+#[test]
+fn a_path_with_an_id_is_a_repository_on_this_server() {
+    let id: ApplicationId = "0198c9f2-7c1e-7000-8000-000000000001".parse().unwrap();
+    let (url, credentials) = GitUrl::parse("/git/0198c9f2-7c1e-7000-8000-000000000001.git").unwrap();
+    assert_eq!((url.clone(), credentials), (GitUrl::hosted(id), None));
+    assert_eq!(url.hosted_for(), Some(id));
+    assert_eq!(SourcePolicy::default().check(&url), Ok(()));
+    for other in ["/git/shop.git", "/git/0198c9f2-7c1e-7000-8000-000000000001", "file:///git/a.git"] {
+        let (url, _) = GitUrl::parse(other).unwrap();
+        assert_eq!(url.hosted_for(), None, "{other}");
+    }
+}

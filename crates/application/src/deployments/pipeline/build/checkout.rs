@@ -33,7 +33,14 @@ impl Checkouts {
             credentials: attempt.secrets.credentials.clone(),
             key: self.deploy_key(attempt).await?,
         };
-        let asked = self.source.head(&source);
+        let sent = attempt.deployment.commit.clone().filter(|_| url.hosted_for().is_some());
+        let asked = async {
+            match sent {
+                // A deployment of a push is one of its commit, wherever the branch is by now.
+                Some(commit) => Ok(commit),
+                None => self.source.head(&source).await,
+            }
+        };
         let commit = self.records.while_recorded(attempt, entering(DeploymentState::Cloning), asked).await?;
         let progress = Progress { commit: Some(commit.clone()), ..Progress::default() };
         let fetched = self.fetch_commit(attempt, &source, &commit);

@@ -1,0 +1,207 @@
+//! The upload of source, and the applications that source creates.
+
+use actix_web::web::Data;
+use launchway_application::{
+    Error,
+    applications::NewApplication,
+    sources::{NewSource, SourceTarget, TargetName},
+};
+use launchway_domain::{
+    applications::{ApplicationName, Environment},
+    ids::ApplicationId,
+    sources::{MANIFEST, detect},
+};
+use serde_json::{Map, Value, json};
+
+use super::{CREATE, requests::CreateApplication};
+use crate::{
+    Api,
+    body::Body,
+    caller::Caller,
+    endpoint::{Description, Endpoint, Part},
+    envelope::{Reply, success},
+    error::{ApiError, Code},
+    fields::Fields,
+    git::body::{Refused, collect},
+    input::{Input, input},
+    query::Query,
+    views::deployments::DeploymentView,
+};
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/api/v1/deploy/application/source", "upload_source", upload_source)
+            .summary("Upload and deploy the source of an application")
+            .cli("launchway deploy --upload")
+            .about(
+                "The body is a gzipped tar archive of regular files, folders and symbolic links that stay inside. With `id` \
+                 it is deployed to that application; with `name` to the one of this name, which is created if there is none: \
+                 by the `launchway.toml` in the archive, or else as its files suggest.",
+            )
+            .requires(CREATE)
+            .fails(&[Code::Conflict, Code::NotFound, Code::RateLimited]),
+    ]
+}
+
+input! {
+    struct UploadQuery {
+        /// Id of an application of this organization
+        id: Option<ApplicationId>,
+        /// Name of an application of this organization, or of a new one
+        name: Option<ApplicationName>,
+        /// Environment of the application with this name; default `production`
+        environment: Option<Environment>,
+    }
+}
+
+/// A gzipped tar archive, whose size is limited by `LAUNCHWAY_MAX_SOURCE_SIZE`.
+pub(crate) struct SourceArchive;
+
+impl Part for Body<SourceArchive> {
+    fn describe(description: &mut Description) {
+        description.body(|_| json!({"type": "string", "format": "binary"}), true);
+        description.body_type = "application/gzip";
+        description.fails(&[Code::ValidationFailed, Code::RequestTimeout, Code::PayloadTooLarge]);
+    }
+}
+
+async fn upload_source(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<UploadQuery>,
+    body: Body<SourceArchive>,
+) -> Reply<DeploymentView> {
+    let sources = &api.services.sources;
+    // First, so that the query of somebody who may not deploy is not looked at.
+    let spool = sources.spool(&caller).await?;
+    let target = target(&api, &caller, query.read()?).await?;
+    let _permit = crate::git::body::permit(&api).await.map_err(|_busy| {
+        ApiError::from(Error::RateLimited { retry_after: std::time::Duration::from_secs(5) })
+    })?;
+    let collected = collect(body.into_payload(), spool, api.options.body_timeout).await;
+    let archive = collected.body.map_err(|refused| match refused {
+        Refused::Incomplete(sentence) => ApiError::new(Code::RequestTimeout, sentence),
+        Refused::TooLarge(sentence) => ApiError::new(Code::PayloadTooLarge, sentence),
+        Refused::Failed(error) => ApiError::unavailable(error),
+    })?;
+    let uploaded = sources.upload(&caller, &target, archive, &describe).await?;
+    let detail = api.services.deployments.detail(&caller, uploaded.deployment).await?;
+    Ok(success("Deployment created successfully", detail.into()))
+}
+
+async fn target(api: &Api, caller: &Caller, query: UploadQuery) -> Result<SourceTarget, ApiError> {
+    let sources = &api.services.sources;
+    match query {
+        UploadQuery { id: Some(id), name: None, environment: None } => {
+            let (actor, target) = sources.by_id(caller, id).await?;
+            // The header names the organization.
+            let is_here = actor.organization().ok() == caller.organization().ok();
+            if is_here { Ok(target) } else { Err(Error::NotFound("the application").into()) }
+        }
+        UploadQuery { id: None, name: Some(name), environment } => {
+            let environment = match environment {
+                Some(environment) => environment,
+                None => "production".parse().map_err(|_never| ApiError::internal("no environment"))?,
+            };
+            Ok(sources.by_name(caller, TargetName { name, environment }).await?)
+        }
+        _ => {
+            let message = "either id, or name with an optional environment, is required";
+            Err(ApiError::new(Code::ValidationFailed, message))
+        }
+    }
+}
+
+/// Decides how a new application is built: by its `launchway.toml`, and else as its files suggest.
+pub(crate) fn describe(source: &NewSource) -> Result<NewApplication, String> {
+    let manifest = source.files.iter().find(|file| file.name == MANIFEST);
+    let mut fields: Map<String, Value> = match manifest.and_then(|file| file.text.as_deref()) {
+        Some(text) => {
+            toml::from_str(text).map_err(|error| format!("{MANIFEST} is invalid: {}", error.message()))?
+        }
+        None => Map::new(),
+    };
+    if let Some(key) = fields.keys().find(|key| key.ends_with("_variables")) {
+        return Err(format!(
+            "{MANIFEST} is invalid: `{key}` does not belong into a repository; use `launchway env set`"
+        ));
+    }
+    let TargetName { name, environment } = &source.name;
+    fields.insert("name".to_owned(), name.as_str().into());
+    fields.insert("environment".to_owned(), environment.as_str().into());
+    fields.insert("repository".to_owned(), source.repository.as_str().into());
+    fields.insert("branch".to_owned(), source.branch.as_str().into());
+    if !fields.contains_key("build_pack") {
+        let found = detect(&source.files).ok_or_else(|| {
+            format!(
+                "it is not clear how to build this: add a Dockerfile, a compose file, an index.html, the files of a \
+                 supported language, or a {MANIFEST} with build_pack and port"
+            )
+        })?;
+        fields.insert("build_pack".to_owned(), found.build_pack.as_str().into());
+        fields.entry("port").or_insert_with(|| found.port.get().into());
+    }
+    if !fields.contains_key("port") {
+        let found = detect(&source.files).map_or(8080, |found| found.port.get());
+        fields.insert("port".to_owned(), found.into());
+    }
+    let read = CreateApplication::read(Fields::new(fields));
+    read.map(Into::into).map_err(|error| format!("{MANIFEST} is invalid: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use launchway_domain::{
+        applications::{BuildPack, GitUrl},
+        sources::{SourceFile, is_read},
+    };
+
+    use super::*;
+
+    fn described(files: &[(&str, &str)]) -> Result<NewApplication, String> {
+        let files = files.iter().map(|(name, text)| SourceFile {
+            name: (*name).to_owned(),
+            text: is_read(name).then(|| (*text).to_owned()),
+        });
+        describe(&NewSource {
+            name: TargetName { name: "shop".parse().unwrap(), environment: "staging".parse().unwrap() },
+            repository: GitUrl::hosted("0198c9f2-7c1e-7000-8000-000000000001".parse().unwrap()),
+            branch: "trunk".parse().unwrap(),
+            files: files.collect(),
+        })
+    }
+
+    #[test]
+    fn files_decide_without_a_manifest() {
+        let blueprint = described(&[("index.html", "")]).unwrap().blueprint;
+        assert_eq!((blueprint.build_pack, blueprint.port.get()), (BuildPack::Static, 80));
+        assert_eq!(blueprint.name.as_str(), "shop");
+        assert_eq!(blueprint.branch.unwrap().as_str(), "trunk");
+        assert_eq!(blueprint.repository.as_str(), "/git/0198c9f2-7c1e-7000-8000-000000000001.git");
+    }
+
+    #[test]
+    fn a_manifest_decides_except_for_the_address() {
+        let toml =
+            "name = \"other\"\nrepository = \"https://example.com/x.git\"\nport = 9000\nreplicas = 2\n";
+        let blueprint = described(&[(MANIFEST, toml), ("Dockerfile", "FROM x")]).unwrap().blueprint;
+        assert_eq!((blueprint.build_pack, blueprint.port.get()), (BuildPack::Dockerfile, 9000));
+        assert_eq!((blueprint.name.as_str(), blueprint.copies.get()), ("shop", 2));
+        assert_eq!(blueprint.repository.as_str(), "/git/0198c9f2-7c1e-7000-8000-000000000001.git");
+    }
+
+    #[test]
+    fn what_is_unclear_or_wrong_is_refused_with_a_sentence() {
+        for (files, part) in [
+            (vec![("README.md", "")], "add a Dockerfile"),
+            (vec![(MANIFEST, "port = "), ("index.html", "")], "launchway.toml is invalid"),
+            (vec![(MANIFEST, "prot = 1"), ("index.html", "")], "prot"),
+            (vec![(MANIFEST, "port = 70000"), ("index.html", "")], "between 1 and 65535"),
+            (vec![(MANIFEST, "[build_variables]\nA = \"1\""), ("index.html", "")], "launchway env set"),
+            (vec![(MANIFEST, "build_pack = \"image\"")], "launchway.toml is invalid"),
+        ] {
+            let sentence = described(&files).unwrap_err();
+            assert!(sentence.contains(part), "{sentence}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Pushes and uploads: what is deployed, and what a failure takes back.
+
+use std::fs::File;
+
+use launchway_application::{
+    Error,
+    applications::NewApplication,
+    sources::{NewSource, SourceTarget},
+};
+use launchway_domain::{
+    applications::{Application, GitUrl, Repository},
+    deployments::{CommitHash, Write as DeploymentWrite},
+    ids::DeploymentId,
+    sources::{PendingSource, PushRequest, Received, RefUpdate, packet, sideband},
+    store::{StoreError, Write},
+};
+use launchway_testkit::{
+    CountingIds,
+    builders::{an_actor, parsed},
+};
+use mockall::predicate::eq;
+
+use crate::{
+    actors::{a_viewer, lacks},
+    applications::{expect_application, scope, web},
+    ports::{MockedPorts, unavailable},
+    refusals::assert_refused,
+};
+
+const MAIN: &str = "refs/heads/main";
+
+fn hash(digit: char) -> CommitHash {
+    parsed(&digit.to_string().repeat(40))
+}
+
+/// Returns an application whose source is its repository on this server.
+fn hosted() -> Application {
+    let mut application = web().build();
+    application.blueprint.repository = Repository::Git(GitUrl::hosted(application.id));
+    application
+}
+
+fn push(name: &str, new: Option<CommitHash>) -> (PushRequest, Received) {
+    let updates = vec![RefUpdate { name: name.to_owned(), old: Some(hash('a')), new }];
+    let request = PushRequest { updates, has_sideband: true, has_report: true };
+    (request, body())
+}
+
+fn body() -> Received {
+    let file = File::open("/dev/null").unwrap_or_else(|error| panic!("{error}"));
+    Received { file, bytes: 0, sha256: "e3b0".to_owned() }
+}
+
+/// Returns the output of git that accepts or refuses a branch.
+fn report(line: &str) -> Vec<u8> {
+    let results = [packet(b"unpack ok\n"), packet(line.as_bytes()), b"0000".to_vec()].concat();
+    [sideband(1, &results), b"0000".to_vec()].concat()
+}
+
+fn pending(application: &Application) -> PendingSource {
+    PendingSource {
+        organization: application.organization_id,
+        application: application.id,
+        deployment: id(),
+        reference: MAIN.to_owned(),
+        old: Some(hash('a')),
+        new: hash('b'),
+        by: "ada".to_owned(),
+    }
+}
+
+/// Returns the id of the deployment of a push.
+fn id() -> DeploymentId {
+    CountingIds::nth(1).into()
+}
+
+fn no_description(_: &NewSource) -> Result<NewApplication, String> {
+    Err("not asked".to_owned())
+}
+
+fn expect_receive(ports: &mut MockedPorts, line: &'static str) {
+    ports.repositories.expect_receive().once().return_once(move |_, _| Ok(report(line)));
+}
+
+fn expect_announcement(ports: &mut MockedPorts, is_ended: bool) {
+    let pending = pending(&hosted());
+    ports.repositories.expect_begin().with(eq(pending.clone())).once().return_once(|_| Ok(()));
+    if is_ended {
+        ports.repositories.expect_end().with(eq(pending)).once().return_once(|_| Ok(()));
+    }
+}
+
+fn deployed(writes: &[Write]) -> Vec<(DeploymentId, Option<CommitHash>)> {
+    let inserted = writes.iter().filter_map(|write| match write {
+        Write::Deployment(DeploymentWrite::Insert(deployment)) => {
+            Some((deployment.id, deployment.commit.clone()))
+        }
+        _ => None,
+    });
+    inserted.collect()
+}
+
+#[tokio::test]
+async fn a_push_is_announced_received_deployed_and_ended() {
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, hosted().id, Some(hosted()));
+    expect_announcement(&mut ports, true);
+    expect_receive(&mut ports, "ok refs/heads/main\n");
+    ports.expect_commit_seen_by(|writes| assert_eq!(deployed(writes), [(id(), Some(hash('b')))]));
+    // The newest upload counts no more.
+    let upload = "refs/launchway/upload/main";
+    ports
+        .repositories
+        .expect_resolve()
+        .with(eq(hosted().id), eq(upload))
+        .once()
+        .return_once(|_, _| Ok(Some(hash('c'))));
+    let moved = ports.repositories.expect_move_reference();
+    moved
+        .with(eq(hosted().id), eq(upload), eq(Some(hash('c'))), eq(None))
+        .once()
+        .return_once(|_, _, _, _| Ok(true));
+    let target = SourceTarget::Existing(Box::new(hosted()));
+    let services = ports.services();
+    let ada = an_actor().build();
+    let pushed = services.sources.push(&ada, &target, push(MAIN, Some(hash('b'))), &no_description);
+    let pushed = pushed.await.unwrap();
+    assert_eq!(pushed.deployment, Some(id()));
+    assert!(pushed.report.accepts(MAIN));
+}
+
+#[tokio::test]
+async fn a_deployment_that_cannot_be_recorded_moves_the_branch_back() {
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, hosted().id, Some(hosted()));
+    expect_announcement(&mut ports, true);
+    expect_receive(&mut ports, "ok refs/heads/main\n");
+    ports.expect_failing_commit(unavailable());
+    let moved = ports.repositories.expect_move_reference();
+    moved
+        .with(eq(hosted().id), eq(MAIN), eq(Some(hash('b'))), eq(Some(hash('a'))))
+        .once()
+        .return_once(|_, _, _, _| Ok(true));
+    let target = SourceTarget::Existing(Box::new(hosted()));
+    let services = ports.services();
+    let ada = an_actor().build();
+    let pushed = services.sources.push(&ada, &target, push(MAIN, Some(hash('b'))), &no_description);
+    let pushed = pushed.await.unwrap();
+    assert_eq!(pushed.deployment, None);
+    assert!(!pushed.report.accepts(MAIN), "{pushed:?}");
+}
+
+#[tokio::test]
+async fn what_git_refuses_is_not_deployed() {
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, hosted().id, Some(hosted()));
+    expect_announcement(&mut ports, true);
+    expect_receive(&mut ports, "ng refs/heads/main failed to update ref\n");
+    let target = SourceTarget::Existing(Box::new(hosted()));
+    let services = ports.services();
+    let ada = an_actor().build();
+    let pushed = services.sources.push(&ada, &target, push(MAIN, Some(hash('b'))), &no_description);
+    assert_eq!(pushed.await.unwrap().deployment, None);
+}
+
+#[tokio::test]
+async fn other_pushes_are_stored_or_refused_without_a_deployment() {
+    let elsewhere = web().build();
+    let mut manual = hosted();
+    manual.blueprint.auto_deploy = false;
+    for (application, name, part) in [
+        (hosted(), "refs/heads/next", "follows the branch main"),
+        (elsewhere, MAIN, "is deployed from"),
+        (manual, MAIN, "`launchway deploy web` deploys it"),
+    ] {
+        let mut ports = MockedPorts::with_a_box();
+        expect_application(&mut ports, application.id, Some(application.clone()));
+        expect_receive(&mut ports, "ok x\n");
+        let target = SourceTarget::Existing(Box::new(application));
+        let services = ports.services();
+        let ada = an_actor().build();
+        let pushed = services.sources.push(&ada, &target, push(name, Some(hash('b'))), &no_description);
+        let pushed = pushed.await.unwrap();
+        assert!(pushed.deployment.is_none() && pushed.lines[0].contains(part), "{pushed:?}");
+    }
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, hosted().id, Some(hosted()));
+    let target = SourceTarget::Existing(Box::new(hosted()));
+    let services = ports.services();
+    let deleted =
+        services.sources.push(&an_actor().build(), &target, push(MAIN, None), &no_description).await.unwrap();
+    assert!(!deleted.report.accepts(MAIN) && deleted.lines[0].contains("cannot be deleted"), "{deleted:?}");
+    let hidden = push("refs/launchway/upload/main", Some(hash('b')));
+    let hidden = services.sources.push(&an_actor().build(), &target, hidden, &no_description).await.unwrap();
+    assert!(hidden.lines[0].contains("neither a branch nor a tag"), "{hidden:?}");
+}
+
+#[tokio::test]
+async fn a_viewer_can_neither_push_nor_upload() {
+    let services = MockedPorts::with_a_box().services();
+    let target = SourceTarget::Existing(Box::new(hosted()));
+    let pushed =
+        services.sources.push(&a_viewer(), &target, push(MAIN, Some(hash('b'))), &no_description).await;
+    assert_refused(pushed, lacks("deploy:create"));
+    let uploaded = services.sources.upload(&a_viewer(), &target, body(), &no_description).await;
+    assert_refused(uploaded, lacks("deploy:create"));
+    assert_refused(services.sources.spool(&a_viewer()).await.map(drop), lacks("deploy:create"));
+}
+
+#[tokio::test]
+async fn a_start_deploys_what_moved_and_forgets_the_rest() {
+    for (head, is_recorded, is_deployed) in [
+        (Some(hash('b')), false, true),
+        (Some(hash('a')), false, false),
+        (None, false, false),
+        (Some(hash('b')), true, false),
+    ] {
+        let mut ports = MockedPorts::with_a_box();
+        let announced = pending(&hosted());
+        let again = announced.clone();
+        ports.repositories.expect_pending().once().return_once(move || Ok(vec![again]));
+        let known = is_recorded.then(|| launchway_testkit::builders::a_deployment().build());
+        ports.deployments.expect_get().with(eq(scope()), eq(id())).once().return_once(|_, _| Ok(known));
+        ports
+            .repositories
+            .expect_resolve()
+            .returning(move |_, reference| Ok(head.clone().filter(|_| reference == MAIN)));
+        if is_deployed {
+            expect_application(&mut ports, hosted().id, Some(hosted()));
+            ports.expect_commit_seen_by(|writes| assert_eq!(deployed(writes), [(id(), Some(hash('b')))]));
+        }
+        ports.repositories.expect_end().with(eq(announced)).once().return_once(|_| Ok(()));
+        ports.services().sources.recover().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_start_takes_back_what_the_database_refuses() {
+    let mut ports = MockedPorts::with_a_box();
+    ports.repositories.expect_pending().once().return_once(|| Ok(vec![pending(&hosted())]));
+    ports.deployments.expect_get().once().return_once(|_, _| Ok(None));
+    ports.repositories.expect_resolve().once().return_once(|_, _| Ok(Some(hash('b'))));
+    expect_application(&mut ports, hosted().id, Some(hosted()));
+    ports.expect_failing_commit(StoreError::Stale);
+    let moved = ports.repositories.expect_move_reference();
+    moved
+        .with(eq(hosted().id), eq(MAIN), eq(Some(hash('b'))), eq(Some(hash('a'))))
+        .once()
+        .return_once(|_, _, _, _| Ok(true));
+    ports.repositories.expect_end().once().return_once(|_| Ok(()));
+    ports.services().sources.recover().await.unwrap();
+
+    let mut ports = MockedPorts::with_a_box();
+    ports.repositories.expect_pending().once().return_once(|| Ok(vec![pending(&hosted())]));
+    ports.deployments.expect_get().once().return_once(|_, _| Err(unavailable()));
+    let failed = ports.services().sources.recover().await;
+    assert!(matches!(failed, Err(Error::Unavailable(_))), "{failed:?}");
+}
