@@ -131,6 +131,7 @@ fn a_bomb_is_refused_before_it_is_unpacked() {
     let mut tar = Builder::new(Vec::new());
     let mut header = Header::new_gnu();
     header.set_size(1);
+    header.set_mode(0o644);
     header.set_cksum();
     tar.append_data(&mut header, "a", Cursor::new(b"x")).unwrap();
     writer.write_all(&tar.into_inner().unwrap()).unwrap();
