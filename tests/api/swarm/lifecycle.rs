@@ -1,14 +1,18 @@
 //! From a repository to copies on two machines, and back.
 
+use std::time::Duration;
+
 use launchway_testkit::repository::web_server_by;
 use serde_json::json;
 
 use super::stage::SwarmStage;
 use crate::{
     deployments::stage::{DEPLOY, text},
-    wait::until,
+    wait::until_within,
 };
 
+/// The limit of an operation on a busy machine.
+const LIMIT: Duration = Duration::from_secs(90);
 const SERVE: &str = "echo \"serving $(echo \"$NAME\" | wc -l) lines\"; exec httpd -f -p 8080 -h /www";
 
 #[test]
@@ -33,7 +37,7 @@ fn an_application_lives_on_two_machines() {
         assert!(story.contains(line), "{line:?} is not in:\n{story}");
     }
     assert_eq!(swarm.page(), Ok("one".to_owned()));
-    until("the output of both copies", || {
+    until_within(LIMIT, "the output of both copies", || {
         (stage.story_of(&first_id).matches("serving 2 lines").count() == 2).then_some(())
     });
 
@@ -41,7 +45,7 @@ fn an_application_lives_on_two_machines() {
     repository.write("index.html", "two\n").commit();
     let second = stage.deployed(&stage.redeploy(&id));
     assert_eq!(swarm.page(), Ok("two".to_owned()));
-    until("the end of the first version", || (swarm.services().len() == 2).then_some(()));
+    until_within(LIMIT, "the end of the first version", || (swarm.services().len() == 2).then_some(()));
     let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first_id})).success();
     let third = stage.deployed(&text(&back["id"]));
     assert_eq!(swarm.page(), Ok("one".to_owned()));
@@ -52,17 +56,19 @@ fn an_application_lives_on_two_machines() {
     // It is stopped, started again, and gets another number of copies.
     let (by_id, third_id) = (json!({"id": id}), text(&third["id"]));
     stage.admin.post(&format!("{DEPLOY}/stop"), &by_id).success();
-    until("no copy that runs", || swarm.lab.running_on(&third_id).is_empty().then_some(()));
-    until("no answer", || (swarm.page() == Err(503)).then_some(()));
+    until_within(LIMIT, "no copy that runs", || swarm.lab.running_on(&third_id).is_empty().then_some(()));
+    until_within(LIMIT, "no answer", || (swarm.page() == Err(503)).then_some(()));
     stage.admin.post(&format!("{DEPLOY}/restart"), &by_id).success();
-    until("copies that run again", || (swarm.lab.running_on(&third_id).len() == 2).then_some(()));
-    until("an answer", || (swarm.page() == Ok("one".to_owned())).then_some(()));
+    until_within(LIMIT, "copies that run again", || {
+        (swarm.lab.running_on(&third_id).len() == 2).then_some(())
+    });
+    until_within(LIMIT, "an answer", || (swarm.page() == Ok("one".to_owned())).then_some(()));
     stage.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &json!({"replicas": 1})).success();
-    until("one copy", || (swarm.services().len() == 1).then_some(()));
+    until_within(LIMIT, "one copy", || (swarm.services().len() == 1).then_some(()));
     assert_eq!(swarm.page(), Ok("one".to_owned()));
 
     stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
-    until("the end of everything", || swarm.services().is_empty().then_some(()));
+    until_within(LIMIT, "the end of everything", || swarm.services().is_empty().then_some(()));
     assert_eq!(swarm.page(), Err(404));
 }
 
@@ -78,7 +84,7 @@ fn a_copy_that_ends_is_started_again() {
     let containers = || swarm.lab.docker(node, &["ps", "--quiet", "--filter", "name=launchway-"]);
     let before = containers();
     swarm.lab.docker(node, &["kill", &before]);
-    until("another container", || {
+    until_within(LIMIT, "another container", || {
         let now = containers();
         (!now.is_empty() && now != before && swarm.page() == Ok("one".to_owned())).then_some(())
     });
@@ -86,11 +92,11 @@ fn a_copy_that_ends_is_started_again() {
     let ids = || swarm.lab.docker(1, &["service", "ls", "--quiet"]);
     let removed = ids();
     swarm.lab.docker(1, &["service", "rm", &removed]);
-    until("another service", || {
+    until_within(LIMIT, "another service", || {
         let now = ids();
         (!now.is_empty() && now != removed && swarm.page() == Ok("one".to_owned())).then_some(())
     });
-    until("a running application", || {
+    until_within(LIMIT, "a running application", || {
         (stage.application(&id)["status"]["status"] == "running").then_some(())
     });
 }
