@@ -6,7 +6,7 @@ mod record;
 mod resume;
 mod uptime;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -18,6 +18,7 @@ use launchway_domain::{
 };
 use launchway_system::process::ProcessError;
 use serde_json::Value;
+use tokio::time::sleep;
 
 pub(super) use self::{
     guard::ContainerGuard,
@@ -35,6 +36,8 @@ use super::{
 
 /// The exit code of a killed program.
 const KILLED: i32 = 137;
+/// The time after the end of a container at which the engine has reported its cause, even on a busy machine.
+const CAUSE_REPORTED: Duration = Duration::from_millis(500);
 /// The most addresses that are tried for one container.
 pub(super) const MOST_ADDRESSES: usize = 16;
 
@@ -174,7 +177,12 @@ impl DockerEngine {
         };
         // Docker exits with the code of the command or of its own error; only the container's record shows
         // which.
-        let record = self.record(&id).await?;
+        let mut record = self.record(&id).await?;
+        if record.as_ref().is_some_and(is_killed_for_no_reason) {
+            // The engine learns of the end and of its cause by separate events.
+            sleep(CAUSE_REPORTED).await;
+            record = self.record(&id).await?;
+        }
         let was_started = record.as_ref().is_some_and(|record| {
             let state = |key: &str| record.get("state")?.get(key)?.as_str();
             state("Error") == Some("") && state("Status") == Some("exited")
@@ -316,6 +324,11 @@ impl DockerEngine {
 pub(super) fn container_name(plan: &ContainerPlan) -> String {
     let name = format!("launchway-{}-{}", plan.owner.deployment, plan.owner.attempt);
     if plan.copy > 1 { format!("{name}-{}", plan.copy) } else { name }
+}
+
+/// Returns whether a container was killed, and its record does not say that it wanted too much memory.
+fn is_killed_for_no_reason(record: &Value) -> bool {
+    matches!(condition(record), Condition::Exited(exit) if exit.code == KILLED && !exit.out_of_memory)
 }
 
 pub(super) fn gone() -> StepError {
