@@ -22,7 +22,7 @@ fn somebody_new_is_asked_and_sees_how_it_goes_live() {
     repository.write("index.html", "a page\n").commit();
     let ada = Person::ada(&stage.server).standing_in(repository.path());
     let mut terminal = Terminal::of(&ada, &["deploy"]);
-    terminal.shows("There is no launchway.toml in this repository. Create one? [y/N]");
+    terminal.shows("There is no launchway.toml here. Create one? [y/N]");
     terminal.types("y\r").shows("Name [shop]:");
     terminal.types("my.shop\r").shows("a name has 1 to 63 letters");
     terminal.types("My Shop\r").shows("Build pack [static]:");
