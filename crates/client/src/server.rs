@@ -222,7 +222,7 @@ impl Request<'_> {
             |error: http::Error| Failure::new(Kind::Usage, format!("the request cannot be sent: {error}"));
         let answered = match body {
             Body::Archive(file) => {
-                let request = request.header("content-type", "application/gzip").body(file);
+                let request = request.header("content-type", "application/octet-stream").body(file);
                 let request = server.agent.configure_request(request.map_err(unsent)?);
                 server.agent.run(request.timeout_global(Some(UPLOAD_LIMIT)).build())
             }

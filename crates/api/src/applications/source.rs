@@ -60,7 +60,8 @@ pub(crate) struct SourceArchive;
 impl Part for Body<SourceArchive> {
     fn describe(description: &mut Description) {
         description.body(|_| json!({"type": "string", "format": "binary"}), true);
-        description.body_type = "application/gzip";
+        // Generators of clients know no type for gzip.
+        description.body_type = "application/octet-stream";
         description.fails(&[Code::ValidationFailed, Code::RequestTimeout, Code::PayloadTooLarge]);
     }
 }

@@ -150,6 +150,9 @@ ALWAYS = {
 # The messages of rules that no schema expresses: between fields, about what there is, and about the machine.
 RULES = [
     "must be absent for build pack",
+    "must be 1 for build pack",
+    "either id, or name with an optional environment",
+    "The archive ",
     "branch is required",
     "font_family or font_size is required",
     "there is nothing to change",
