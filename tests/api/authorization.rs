@@ -37,9 +37,13 @@ const EXCEPTIONS: &[(&str, Who, Decision)] = &[
     ("DELETE /api/v1/organizations/users", Who::RemovedMember, Decision::Forbidden),
     // Only administrators of the installation see its servers.
     ("GET /api/v1/cluster", Who::Viewer, Decision::Forbidden),
+    ("GET /api/v1/cluster/nodes", Who::Viewer, Decision::Forbidden),
     ("GET /api/v1/cluster", Who::Member, Decision::Forbidden),
+    ("GET /api/v1/cluster/nodes", Who::Member, Decision::Forbidden),
     ("GET /api/v1/cluster", Who::Admin, Decision::Forbidden),
+    ("GET /api/v1/cluster/nodes", Who::Admin, Decision::Forbidden),
     ("GET /api/v1/cluster", Who::RemovedMember, Decision::Forbidden),
+    ("GET /api/v1/cluster/nodes", Who::RemovedMember, Decision::Forbidden),
     // An organization that the caller is not a member of is not found, and the request names none.
     ("DELETE /api/v1/organizations", Who::Viewer, Decision::Allowed),
     ("DELETE /api/v1/organizations", Who::Member, Decision::Allowed),

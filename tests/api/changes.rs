@@ -10,6 +10,7 @@ super::on_both_databases!(
     who_knows_an_older_version_gets_a_conflict,
     there_are_between_1_and_100_replicas,
     only_single_containers_have_several_replicas,
+    watch_paths_are_up_to_100_patterns_of_up_to_255_bytes,
 );
 
 /// Creates an application, whose deployments fail here.
@@ -103,4 +104,35 @@ fn only_single_containers_have_several_replicas(server: TestServer) {
     let id = an_application(&admin)["id"].as_str().unwrap().to_owned();
     let refused = admin.put(&format!("{DEPLOY}?id={id}"), &json!({"replicas": 2}));
     refused.failure(400, "validation_failed");
+}
+
+fn watch_paths_are_up_to_100_patterns_of_up_to_255_bytes(server: TestServer) {
+    let admin = server.admin();
+    let made = an_application(&admin);
+    assert_eq!(made["watch_paths"], json!([]));
+    let path = format!("{DEPLOY}?id={}&redeploy=false", made["id"].as_str().unwrap());
+    let change = |patterns: Value| admin.put(&path, &json!({"watch_paths": patterns}));
+    let longest = json!(vec!["x".repeat(255); 100]);
+    assert_eq!(change(longest.clone()).success()["watch_paths"], longest);
+    for patterns in [
+        json!(vec!["x"; 101]),
+        json!(["x".repeat(256)]),
+        json!([""]),
+        json!(["a\nb"]),
+        json!(["# comment"]),
+        json!(["!docs/"]),
+        json!("apps/"),
+        json!([1]),
+    ] {
+        let message = change(patterns.clone()).failure(400, "validation_failed");
+        assert!(message.contains("watch_paths"), "{patterns}: {message}");
+    }
+    let entry = &admin.get("/api/v1/audit/logs?resource_type=application").success()["activities"][0];
+    assert!(entry["metadata"]["watch_paths"].as_str().unwrap().starts_with("xxx"), "{entry}");
+    assert_eq!(change(json!([])).success()["watch_paths"], json!([]));
+    let image = json!({"name": "proxy", "repository": "nginx:1", "port": 80, "environment": "production",
+        "build_pack": "image", "watch_paths": ["a"]});
+    assert!(
+        admin.post(DEPLOY, &image).failure(400, "validation_failed").contains("watch_paths must be absent")
+    );
 }

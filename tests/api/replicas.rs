@@ -87,10 +87,12 @@ fn a_restarted_server_is_the_same_replica() {
 }
 
 #[test]
-fn one_server_on_sqlite_lists_no_replicas() {
+fn one_server_on_sqlite_lists_no_replicas_and_no_nodes() {
     let server = TestServer::on_sqlite();
-    let cluster = server.admin().get("/api/v1/cluster").success();
+    let admin = server.admin();
+    let cluster = admin.get("/api/v1/cluster").success();
     assert_eq!(cluster, json!({"replica_id": null, "routes_epoch": 0, "clock_offset_ms": 0, "replicas": []}));
+    assert_eq!(admin.get("/api/v1/cluster/nodes").success(), json!([]));
 }
 
 #[test]
@@ -99,8 +101,10 @@ fn the_cluster_is_for_administrators_of_the_installation() {
     server.admin();
     let other = server.other_tenant("admin");
     let other = server.log_in(other.email, launchway_testkit::server::ADMIN_PASSWORD);
-    other.get("/api/v1/cluster").failure(403, "forbidden");
-    server.client().get("/api/v1/cluster").failure(401, "unauthenticated");
+    for path in ["/api/v1/cluster", "/api/v1/cluster/nodes"] {
+        other.get(path).failure(403, "forbidden");
+        server.client().get(path).failure(401, "unauthenticated");
+    }
 }
 
 /// Answers every request at a socket as an engine with that id, until the test ends.

@@ -72,6 +72,7 @@ pub(crate) const APPLICATION: &[&str] = &[
     "health_check_path",
     "auto_deploy",
     "replicas",
+    "watch_paths",
     "organization_id",
     "user_id",
     "organization",

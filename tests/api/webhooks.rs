@@ -7,6 +7,7 @@ mod deployments;
 mod limits;
 mod refusals;
 mod secrets;
+mod watch_paths;
 
 use launchway_testkit::{client::Client, server::TestServer};
 use serde_json::{Value, json};

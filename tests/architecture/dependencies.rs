@@ -118,7 +118,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         folder: "client",
-        allowed: Allowed::OfOurs(&[]),
+        allowed: Allowed::OfOurs(&["launchway-domain"]),
         never: &["actix-web", "diesel", "launchway-testkit", "launchway-tests"],
     },
     Rule {

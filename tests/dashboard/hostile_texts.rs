@@ -42,6 +42,19 @@ fn no_stored_text_runs_in_a_page() {
     let login = json!({"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD});
     server.client().with_header("user-agent", HOSTILE).post("/api/v1/auth/login", &login).success();
 
+    let definition = json!({
+        "metadata": {"id": "note", "name": name, "description": HOSTILE, "author": HOSTILE, "icon": "<", "type": "run",
+            "category": "Utility", "version": "1.0.0", "isVerified": false},
+        "variables": {"text": {"type": "string", "description": HOSTILE, "default": HOSTILE, "is_required": true}},
+        "execution": {"run": [{"name": name, "type": "command", "properties": {"cmd": "echo {{ text }}"}}]},
+    });
+    let fork = json!({"yaml_content": definition.to_string()});
+    let fork = admin.post("/api/v1/extensions/hello-note/fork", &fork).success()["extension_id"].clone();
+    let fork = fork.as_str().unwrap();
+    let run = admin
+        .post(&format!("/api/v1/extensions/{fork}/run"), &json!({"variables": {"text": HOSTILE}}))
+        .success();
+
     let browser = Browser::start();
     log_in(&browser, &server);
     let mut paths: Vec<String> = [
@@ -49,6 +62,8 @@ fn no_stored_text_runs_in_a_page() {
         "/organization",
         "/profile",
         "/audit",
+        "/extensions?search=%3Cimg",
+        "/notifications",
         "/applications?search=%22%3E%3Cscript%3Ehit=1%3C/script%3E",
     ]
     .map(str::to_owned)
@@ -56,10 +71,12 @@ fn no_stored_text_runs_in_a_page() {
     for tab in ["", "/deployments", "/log", "/variables", "/domains", "/settings"] {
         paths.push(format!("/applications/{id}{tab}"));
     }
+    paths.push(format!("/extensions/{fork}"));
+    paths.push(format!("/executions/{}", run["id"].as_str().unwrap()));
     paths.push(format!("/deployments/{deployment}"));
     for path in paths {
         browser.open(&format!("{}/dashboard{path}", server.url()));
-        if path.starts_with("/deployments/") {
+        if path.starts_with("/deployments/") || path.starts_with("/executions/") {
             browser.wait_for("'ended' in document.querySelector('#log').dataset");
         }
         assert_eq!(browser.value("typeof hit"), "undefined", "{path}");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const VIEWER_PASSWORD: &str = "a viewer reads along";
 
 /// Returns whether the page loaded anything from another host.
-const LOADS_FROM_ELSEWHERE: &str =
+pub(crate) const LOADS_FROM_ELSEWHERE: &str =
     "performance.getEntriesByType('resource').some(e => !e.name.startsWith(location.origin))";
 
 #[track_caller]
@@ -181,9 +181,14 @@ fn two_factor_login_is_set_up_by_a_qr_code() {
 
 /// Logs in as the administrator.
 pub(crate) fn log_in(browser: &Browser, server: &TestServer) {
+    log_in_as(browser, server, ADMIN_EMAIL, ADMIN_PASSWORD);
+}
+
+/// Logs in.
+pub(crate) fn log_in_as(browser: &Browser, server: &TestServer, email: &str, password: &str) {
     browser.open(&format!("{}/dashboard/login", server.url()));
-    browser.fill("[name=email]", ADMIN_EMAIL);
-    browser.fill("[name=password]", ADMIN_PASSWORD);
+    browser.fill("[name=email]", email);
+    browser.fill("[name=password]", password);
     browser.click("form button");
     browser.wait_for("location.pathname === '/dashboard/applications'");
 }

@@ -1,9 +1,16 @@
 //! The dashboard of the running binary, by HTTP and in a real browser.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod accessibility;
+mod extensions;
 mod hostile_texts;
 mod journey;
+mod keyboard;
+mod live_log;
+mod notifications;
 mod pages;
+mod pictures;
 mod requests;
 mod sessions;
 mod sizes;
+mod stage;

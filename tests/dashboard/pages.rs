@@ -2,17 +2,33 @@
 
 use launchway_testkit::{
     browser::Browser,
+    client::Client,
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
 };
 use serde_json::{Value, json};
 
-use crate::{journey::log_in, requests::Visitor};
+use crate::{
+    journey::{LOADS_FROM_ELSEWHERE, log_in, log_in_as},
+    requests::Visitor,
+};
+
+/// The pages that need neither an application nor a run.
+const OF_ORGANIZATION: [&str; 9] = [
+    "/applications",
+    "/extensions",
+    "/extensions?category=Database",
+    "/extensions/postgres",
+    "/notifications",
+    "/organization",
+    "/organization/deploy-key",
+    "/profile",
+    "/profile/two-factor",
+];
 
 /// Creates some applications, and returns the paths of every page, with the permission that it needs.
-fn paths(server: &TestServer) -> Vec<String> {
+pub(crate) fn paths(server: &TestServer) -> Vec<String> {
     let admin = server.log_in(ADMIN_EMAIL, ADMIN_PASSWORD);
-    let mut paths: Vec<String> =
-        ["/applications", "/organization", "/profile", "/profile/two-factor"].map(str::to_owned).into();
+    let mut paths: Vec<String> = OF_ORGANIZATION.map(str::to_owned).into();
     for (name, environment) in [("Shop", "production"), ("Documentation", "production"), ("Shop", "staging")]
     {
         let spec = json!({
@@ -21,7 +37,7 @@ fn paths(server: &TestServer) -> Vec<String> {
             "environment_variables": {"DATABASE_URL": "postgres://secret@db/shop"},
         });
         let created = admin.post("/api/v1/deploy/application", &spec).success();
-        if paths.len() > 4 {
+        if paths.len() > OF_ORGANIZATION.len() {
             continue;
         }
         let id = created["id"].as_str().unwrap();
@@ -32,24 +48,57 @@ fn paths(server: &TestServer) -> Vec<String> {
         paths.push(format!("/deployments/{deployment}"));
         paths.push(format!("/deployments/{deployment}/rollback"));
     }
+    let run =
+        admin.post("/api/v1/extensions/hello-note/run", &json!({"variables": {"who": "ada"}})).success();
+    paths.push(format!("/executions/{}", run["id"].as_str().unwrap()));
     paths
 }
 
 /// The pages that only some roles see.
-const FOR_MEMBERS: [&str; 2] = ["/applications/new", "/audit"];
+pub(crate) const FOR_MEMBERS: [&str; 2] = ["/applications/new", "/audit"];
+/// The pages that only administrators of the installation see.
+pub(crate) const FOR_ADMINS: [&str; 1] = ["/installation"];
+
+const ROLES: [&str; 3] = ["admin", "member", "viewer"];
+const PASSWORD: &str = "a password for all";
+
+/// Adds a member with a password, and returns their address.
+fn member(server: &TestServer, admin: &Client, role: &str) -> String {
+    let email = format!("{role}@example.com");
+    let added = admin.post("/api/v1/organizations/users", &json!({"email": email, "role": role})).success();
+    let setup = json!({"token": added["setup_token"], "password": PASSWORD});
+    server.client().post("/api/v1/auth/password/setup", &setup).success();
+    email
+}
+
+#[test]
+fn no_role_sees_a_page_with_an_error_in_its_console() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let mut paths = paths(&server);
+    paths.extend(FOR_MEMBERS.iter().chain(&FOR_ADMINS).map(|path| (*path).to_owned()));
+    for role in ROLES {
+        let email = member(&server, &admin, role);
+        let browser = Browser::start();
+        log_in_as(&browser, &server, &email, PASSWORD);
+        for path in &paths {
+            browser.open(&format!("{}/dashboard{path}", server.url()));
+            let mut errors = browser.console_errors();
+            // The browser itself reports the status of a page that the role may not see.
+            errors.retain(|error| !error["message"].as_str().unwrap().contains("a status of 403"));
+            assert_eq!(errors, Vec::<Value>::new(), "{role} {path}");
+            assert_eq!(browser.value(LOADS_FROM_ELSEWHERE), false, "{role} {path}");
+        }
+    }
+}
 
 #[test]
 fn every_page_is_shown_to_each_role() {
     let server = TestServer::on_sqlite();
     let admin = server.admin();
     let paths = paths(&server);
-    for role in ["admin", "member", "viewer"] {
-        let email = format!("{role}@example.com");
-        let added =
-            admin.post("/api/v1/organizations/users", &json!({"email": email, "role": role})).success();
-        let setup = json!({"token": added["setup_token"], "password": "a password for all"});
-        server.client().post("/api/v1/auth/password/setup", &setup).success();
-        let visitor = Visitor::log_in(&server, &email, "a password for all");
+    for role in ROLES {
+        let visitor = Visitor::log_in(&server, &member(&server, &admin, role), PASSWORD);
         for path in &paths {
             let page = visitor.get(path);
             assert_eq!(page.status, 200, "{role} {path}: {}", page.text);

@@ -39,6 +39,9 @@ fn pages_are_small_and_assets_are_kept() {
     for path in [
         "/applications",
         &format!("/applications/{id}"),
+        "/extensions",
+        "/extensions/postgres",
+        "/notifications",
         "/organization",
         "/profile",
         "/applications/new",

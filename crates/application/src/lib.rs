@@ -27,6 +27,8 @@ mod job_control;
 mod log_writer;
 pub mod logs;
 pub mod maintenance;
+#[cfg(feature = "server")]
+pub mod nodes;
 #[cfg(feature = "notifications")]
 pub mod notifications;
 pub mod organizations;

@@ -333,6 +333,11 @@ impl Routes {
             (Some(domain), ProxyServer::Caddy) => Some(format!("https://{domain}")),
             _ => {
                 let host = application.hosts().next()?;
+                #[cfg(feature = "certificates")]
+                if let Some(url) = self.certificates.as_ref().and_then(|certificates| certificates.url(host))
+                {
+                    return Some(url);
+                }
                 let port = if front.port() == 80 { String::new() } else { format!(":{}", front.port()) };
                 Some(format!("http://{host}{port}"))
             }

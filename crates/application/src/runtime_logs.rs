@@ -125,12 +125,17 @@ impl RuntimeLogs {
         (now, end): (Timestamp, Timestamp),
     ) -> Result<Option<bool>, String> {
         let mut printed: Vec<Printed<'_>> = sources.iter().copied().map(Printed::by).collect();
+        // Read once, before the output: lines that another server stores meanwhile are noticed when ours are.
+        let (after, is_known) = match collected.stored.get(&deployment.id) {
+            Some(after) => (*after, true),
+            None => (self.last_printed(deployment.id).await?, false),
+        };
         for one in &mut printed {
             let since = match collected.read.get(one.source.container) {
-                Some(since) => *since,
+                Some(since) if is_known => *since,
                 // A copy that was added: the others have printed since it started.
-                None if one.source.is_copy() && collected.stored.contains_key(&deployment.id) => None,
-                None => self.last_printed(deployment.id).await?,
+                None if is_known && one.source.is_copy() => None,
+                _ => after,
             };
             collected.read.insert(one.source.container.clone(), since);
             let lines = self.inventory.printed(one.source.container, since, LINES).await;
@@ -151,10 +156,6 @@ impl RuntimeLogs {
         let mut lines: Vec<NewLine> = shown.collect();
         lines.sort_by_key(|line| line.at);
         let lines = self.rates.limit(lines, now);
-        let after = match collected.stored.get(&deployment.id) {
-            Some(after) => *after,
-            None => self.last_printed(deployment.id).await?,
-        };
         let newest = lines.iter().filter(|line| line.level == Level::Runtime).map(|line| line.at).max();
         match self.sink.append_printed(deployment.id, after, lines).await {
             Ok(()) => {}

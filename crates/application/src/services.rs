@@ -11,11 +11,12 @@ use launchway_domain::{
     extensions::{ExecutionRepository, ExtensionRepository, PortCheck},
     idempotency::IdempotencyStore,
     logs::LogReader,
+    nodes::NodeInventory,
     notifications::{Mailer, NotificationRepository, OutboundGuard, WebhookSender},
     organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository},
     quotas::UsageRepository,
     secret::SecretBox,
-    sources::SourceRepositories,
+    sources::{ChangeDetector, SourceRepositories},
     users::UserRepository,
     webhooks::WebhookRepository,
 };
@@ -30,6 +31,7 @@ use crate::{
     extensions::{Catalog, ExtensionPorts, Extensions},
     idempotency::Idempotency,
     logs::{LogStreams, Logs},
+    nodes::Nodes,
     notifications::{NotificationPorts, Notifications, Notifier, NotifierPorts},
     organizations::{DeployKeys, Organizations},
     quotas::QuotaUsage,
@@ -37,7 +39,7 @@ use crate::{
     runtime_logs::LogFreshness,
     sources::{SourcePorts, Sources},
     users::Users,
-    webhooks::{WebhookPorts, Webhooks},
+    webhooks::{PathWatcher, PathWatcherPorts, WebhookPorts, Webhooks},
 };
 
 /// All ports of the services.
@@ -60,6 +62,8 @@ pub struct Ports {
     pub audit: Arc<dyn AuditRepository>,
     /// Reads applications.
     pub applications: Arc<dyn ApplicationRepository>,
+    /// Compares commits.
+    pub changes: Arc<dyn ChangeDetector>,
     /// Stores source that users push or upload.
     pub repositories: Arc<dyn SourceRepositories>,
     /// True if all servers of the installation have the same repositories.
@@ -76,6 +80,8 @@ pub struct Ports {
     pub executions: Arc<dyn ExecutionRepository>,
     /// Reads logs.
     pub logs: Arc<dyn LogReader>,
+    /// Lists the nodes of the cluster; `None` if there is one machine.
+    pub nodes: Option<Arc<dyn NodeInventory>>,
     /// Stores processed requests by their idempotency keys.
     pub idempotency: Arc<dyn IdempotencyStore>,
     /// Reads the deploy keys of private repositories.
@@ -164,6 +170,8 @@ pub struct Services {
     pub notifier: Arc<Notifier>,
     /// The availability of the engine.
     pub engine: EngineStatus,
+    /// Reads the nodes.
+    pub nodes: Nodes,
     /// This server as one of the replicas.
     pub replica: OwnReplica,
     /// The age of the collected output of each application.
@@ -184,6 +192,7 @@ impl Services {
             port_check,
             audit,
             applications,
+            changes,
             repositories,
             has_shared_repositories,
             certificates,
@@ -192,6 +201,7 @@ impl Services {
             extensions,
             executions,
             logs,
+            nodes,
             idempotency,
             deploy_keys,
             webhooks,
@@ -243,10 +253,17 @@ impl Services {
         let application_ports = ApplicationPorts { applications: applications.clone(), routes };
         let created = Applications::new(application_ports, secrets.clone(), policy, context.clone());
         let created = Arc::new(created);
+        let watcher = PathWatcher::new(PathWatcherPorts {
+            deployments: deployments.clone(),
+            deploy_keys: deploy_keys.clone(),
+            secrets: secrets.clone(),
+            changes,
+        });
         let source_ports = SourcePorts {
             applications: applications.clone(),
             deployments: deployments.clone(),
             repositories,
+            watcher: watcher.clone(),
             is_shared: has_shared_repositories,
         };
         Self {
@@ -254,6 +271,7 @@ impl Services {
             applications: created,
             engine: context.engine.clone(),
             replica: context.replica.clone(),
+            nodes: Nodes::new(nodes),
             log_freshness: log_freshness.clone(),
             authentication: Authentication::new(identities, context.clone()),
             registration: Registration::new(
@@ -298,6 +316,7 @@ impl Services {
                     applications: applications.clone(),
                     deployments: deployments.clone(),
                     secrets: secrets.clone(),
+                    watcher,
                 },
                 context.clone(),
             ),

@@ -6,7 +6,7 @@ mod recovery;
 mod turns;
 mod upload;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::{Application, ApplicationRepository, Branch, GitUrl, Repository},
@@ -19,6 +19,8 @@ use launchway_domain::{
     store::StoreError,
 };
 
+use tokio::time::Instant;
+
 use self::turns::Turns;
 pub use self::{
     locator::{SourceTarget, TargetName},
@@ -29,7 +31,11 @@ use crate::{
     Error, ServiceContext,
     applications::{APPLICATION, Applications, NewApplication, titled},
     deployments::Request,
+    webhooks::PathWatcher,
 };
+
+/// The time for comparing the commits of a push, which are on this machine.
+const COMPARISON: Duration = Duration::from_secs(60);
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
@@ -42,6 +48,8 @@ pub struct SourcePorts {
     pub deployments: Arc<dyn DeploymentRepository>,
     /// Stores the source.
     pub repositories: Arc<dyn SourceRepositories>,
+    /// Compares pushes with the paths that applications watch.
+    pub watcher: PathWatcher,
     /// True if all servers of the installation have the same repositories.
     pub is_shared: bool,
 }
@@ -154,6 +162,16 @@ impl Sources {
              LAUNCHWAY_REPOSITORIES_DIR before source can be pushed or uploaded"
                 .to_owned(),
         ))
+    }
+
+    /// Returns the deployed commit since which a push changed no path that the application watches.
+    async fn unchanged_since(
+        &self,
+        application: &Application,
+        commit: &CommitHash,
+    ) -> Result<Option<CommitHash>, Error> {
+        let deadline = Instant::now() + COMPARISON;
+        Ok(self.ports.watcher.unchanged_since(application, commit, deadline).await?)
     }
 
     /// Commits the deployment of a commit that a reference of an existing application moved to.

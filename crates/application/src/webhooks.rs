@@ -3,7 +3,9 @@
 
 mod branch_poller;
 mod delivery;
+mod git_sources;
 mod outcome;
+mod path_watcher;
 mod payload;
 mod secrets;
 mod verification;
@@ -18,6 +20,7 @@ use launchway_domain::{
 pub use self::{
     branch_poller::{BranchPoller, BranchPollerPorts, BranchPollerTimings},
     outcome::{Ignored, WebhookOutcome},
+    path_watcher::{PathWatcher, PathWatcherPorts},
 };
 use crate::ServiceContext;
 
@@ -31,6 +34,8 @@ pub struct WebhookPorts {
     pub deployments: Arc<dyn DeploymentRepository>,
     /// Decrypts the secrets of repositories.
     pub secrets: Arc<dyn SecretBox>,
+    /// Compares pushes with the paths that applications watch.
+    pub watcher: PathWatcher,
 }
 
 /// Reads and rotates webhook secrets, and handles the deliveries of code hosts.

@@ -40,6 +40,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("post_run_command", "Command to run in the new image after it gets traffic"),
     ("labels", "Labels of the application"),
     ("auto_deploy", "Deploy on push: true or false"),
+    ("watch_paths", "Patterns as in .gitignore; a push that changes no path that they match does not deploy"),
     ("proxy_server", "launchway, or caddy if Caddy terminates TLS in front of it"),
 ];
 

@@ -80,6 +80,8 @@ struct Watch<'a> {
     step_seen: Instant,
     /// The last line of Launchway itself, which contains the reason of the end.
     last_word: String,
+    /// True if the line about the success was shown, perhaps before its state was read.
+    is_success_shown: bool,
 }
 
 /// The end of a deployment.
@@ -103,6 +105,7 @@ impl<'a> Watch<'a> {
             step: ("queued".to_owned(), deployment.created_at.clone()),
             step_seen: Instant::now(),
             last_word: String::new(),
+            is_success_shown: false,
         }
     }
 
@@ -171,7 +174,7 @@ impl<'a> Watch<'a> {
             }
             "cancelled" => format!("{} Cancelled after {whole}", self.screen.tint_remark("✗", Tone::Quiet)),
             // The steps between were too quick to be observed.
-            "deployed" if step == "queued" => String::new(),
+            "deployed" if step == "queued" || self.is_success_shown => String::new(),
             // Another attempt begins; the log contains the reason.
             "queued" => String::new(),
             _ => good(done),
@@ -195,7 +198,7 @@ impl<'a> Watch<'a> {
                 if let Some((words, _)) = mark.take_if(|(_, moment)| line.created_at >= *moment) {
                     self.mark(&words);
                 }
-                self.show_line(line, end.is_some_and(|end| line.created_at.as_str() >= end));
+                self.show_line(line);
             }
             let is_past =
                 lines.last().is_some_and(|last| end.is_some_and(|end| last.created_at.as_str() > end));
@@ -215,9 +218,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn show_line(&mut self, line: &LogLine, is_of_the_end: bool) {
+    fn show_line(&mut self, line: &LogLine) {
         let text = printed(&line.log);
-        if is_of_the_end && line.level == "info" && text.starts_with("Deployed in ") {
+        if line.level == "info" && text.starts_with("Deployed in ") {
+            self.is_success_shown = true;
             let mark = self.screen.tint_remark("✓", Tone::Good);
             return self.progress.print(&format!("{mark} {text}"));
         }

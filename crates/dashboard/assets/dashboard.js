@@ -113,6 +113,12 @@ function watch() {
 enhance(document);
 if (live.length > 0) watch();
 
+// On a narrow screen, the current page may be beyond the edge of a navigation.
+for (const current of document.querySelectorAll("nav [aria-current]")) {
+  const nav = current.closest("nav");
+  nav.scrollLeft = current.offsetLeft - nav.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
+}
+
 // The API call that a form is the same as.
 const call = document.querySelector("[data-call]");
 if (call) {

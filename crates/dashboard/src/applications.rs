@@ -9,9 +9,9 @@ mod variables;
 use std::collections::HashMap;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpResponse,
     http::StatusCode,
-    web::{Data, Path, ServiceConfig, get, post},
+    web::{Path, ServiceConfig, get, post},
 };
 use askama::Template;
 use launchway_application::Error;
@@ -23,17 +23,18 @@ use launchway_domain::{
 };
 
 use crate::{
-    Dashboard,
+    context::PageContext,
     deployments::{DeploymentRow, rows},
     error::PageError,
     form::Submitted,
     format::Time,
-    frame::{Frame, Section, page, parameter, see_other},
+    frame::{Frame, Section, page, see_other},
     logs::LogRow,
-    pages::{Pager, requested},
+    pages::Pager,
     router::PREFIX,
-    visitor::Visitor,
 };
+
+pub(crate) use self::blueprint::port;
 
 /// The number of applications of a page.
 const PAGE: i64 = 20;
@@ -107,51 +108,44 @@ struct ApplicationsPage {
     may_create: bool,
 }
 
-async fn applications(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
-    let search = parameter(&request, "search").unwrap_or_default().trim().to_owned();
-    let environment = parameter(&request, "environment").unwrap_or_default().trim().to_owned();
-    let wanted = Some(environment.as_str()).filter(|text| !text.is_empty()).map(str::parse).transpose();
-    let wanted = wanted.map_err(|invalid| Error::Invalid(format!("environment {invalid}")))?;
+async fn applications(context: PageContext) -> Result<HttpResponse, PageError> {
+    let search = context.text("search");
+    let environment = context.text("environment");
     let filter = ApplicationFilter {
         search: Some(search.clone()).filter(|text| !text.is_empty()),
-        environment: wanted,
+        environment: context.choice("environment")?,
         state: None,
     };
-    let number = parameter(&request, "page");
-    let services = &dashboard.services;
-    let found = services.applications.list(&visitor, &filter, requested(number.as_deref(), PAGE)?).await?;
+    let services = context.services();
+    let found = services.applications.list(&context.visitor, &filter, context.page_request(PAGE)?).await?;
     let ids: Vec<_> = found.items.iter().map(|(summary, _)| summary.application.id).collect();
-    let newest = services.deployments.newest(&visitor, &ids).await?;
+    let newest = services.deployments.newest(&context.visitor, &ids).await?;
     let mut newest: HashMap<ApplicationId, Deployment> =
         newest.into_iter().map(|deployment| (deployment.application_id, deployment)).collect();
     let pager = Pager::of(&found, &[("search", &search), ("environment", &environment)]);
     let row = |(summary, _): (ApplicationSummary, _)| {
         let newest = newest.remove(&summary.application.id);
-        row(&dashboard, &summary.application, newest.as_ref())
+        row(&context, &summary.application, newest.as_ref())
     };
     page(&ApplicationsPage {
-        frame: Frame::new(&request, &visitor, Section::Applications, "Applications"),
+        frame: context.frame(Section::Applications, "Applications"),
         rows: found.items.into_iter().map(row).collect(),
         pager,
         is_filtered: !search.is_empty() || !environment.is_empty(),
         search,
         environment,
-        may_create: visitor.may(Resource::Deploy, Action::Create),
+        may_create: context.may(Resource::Deploy, Action::Create),
     })
 }
 
-fn row(dashboard: &Dashboard, application: &Application, newest: Option<&Deployment>) -> Row {
+fn row(context: &PageContext, application: &Application, newest: Option<&Deployment>) -> Row {
     let blueprint = &application.blueprint;
     Row {
         id: application.id.to_string(),
         name: blueprint.name.to_string(),
         environment: blueprint.environment.to_string(),
         state: State::of(application.status.state),
-        url: dashboard.services.applications.url(application),
+        url: context.services().applications.url(application),
         host: application.hosts().next().unwrap_or_default().to_owned(),
         source: source(application),
         deployment: newest.map(|deployment| DeploymentRow::new(deployment, application.live)),
@@ -185,24 +179,19 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    pub(crate) fn new(
-        dashboard: &Dashboard,
-        visitor: &Visitor,
-        application: &Application,
-        tab: &'static str,
-    ) -> Self {
+    pub(crate) fn new(context: &PageContext, application: &Application, tab: &'static str) -> Self {
         Self {
             id: application.id.to_string(),
             name: application.blueprint.name.to_string(),
             environment: application.blueprint.environment.to_string(),
             state: State::of(application.status.state),
-            url: dashboard.services.applications.url(application),
+            url: context.services().applications.url(application),
             tab,
             is_live: application.live.is_some(),
             is_busy: matches!(application.status.state, ApplicationState::UnderWay(_)),
-            may_update: visitor.may(Resource::Deploy, Action::Update),
-            may_create: visitor.may(Resource::Deploy, Action::Create),
-            may_delete: visitor.may(Resource::Deploy, Action::Delete),
+            may_update: context.may(Resource::Deploy, Action::Update),
+            may_create: context.may(Resource::Deploy, Action::Create),
+            may_delete: context.may(Resource::Deploy, Action::Delete),
         }
     }
 }
@@ -225,13 +214,9 @@ struct ApplicationPage {
     is_site: bool,
 }
 
-async fn overview(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
-    let (detail, _) = dashboard.services.applications.detail(&visitor, application_id(&path)?).await?;
+async fn overview(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
+    let (detail, _) =
+        context.services().applications.detail(&context.visitor, application_id(&path)?).await?;
     let ApplicationDetail { summary, deployments, logs } = detail;
     let ApplicationSummary { application, user, breakdown, .. } = summary;
     let blueprint = &application.blueprint;
@@ -247,8 +232,8 @@ async fn overview(
     }
     let skipped = logs.len().saturating_sub(12);
     page(&ApplicationPage {
-        frame: Frame::new(&request, &visitor, Section::Applications, blueprint.name.to_string()),
-        head: Head::new(&dashboard, &visitor, &application, "overview"),
+        frame: context.frame(Section::Applications, blueprint.name.to_string()),
+        head: Head::new(&context, &application, "overview"),
         hosts: application.hosts().map(str::to_owned).collect(),
         source: source(&application),
         build_pack: blueprint.build_pack.as_str(),
@@ -272,69 +257,56 @@ struct DeploymentsPage {
     pager: Pager,
 }
 
-async fn deployments(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
+async fn deployments(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    let (detail, _) = dashboard.services.applications.detail(&visitor, id).await?;
+    let (detail, _) = context.services().applications.detail(&context.visitor, id).await?;
     let application = detail.summary.application;
-    let number = parameter(&request, "page");
     let found =
-        dashboard.services.deployments.list(&visitor, id, requested(number.as_deref(), PAGE)?).await?;
+        context.services().deployments.list(&context.visitor, id, context.page_request(PAGE)?).await?;
     let title = format!("Deployments of {}", application.blueprint.name);
     page(&DeploymentsPage {
-        frame: Frame::new(&request, &visitor, Section::Applications, title),
-        head: Head::new(&dashboard, &visitor, &application, "deployments"),
+        frame: context.frame(Section::Applications, title),
+        head: Head::new(&context, &application, "deployments"),
         pager: Pager::of(&found, &[]),
         rows: rows(&found.items, application.live),
     })
 }
 
 async fn redeploy(
-    dashboard: Data<Dashboard>,
-    submitted: Submitted,
+    Submitted { context, .. }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    let detail = dashboard.services.deployments.redeploy(&submitted.visitor, id, None).await?;
+    let detail = context.services().deployments.redeploy(&context.visitor, id, None).await?;
     Ok(see_other(format!("{PREFIX}/deployments/{}?done=redeployed", detail.deployment.id)))
 }
 
 async fn restart(
-    dashboard: Data<Dashboard>,
-    submitted: Submitted,
+    Submitted { context, .. }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    dashboard.services.applications.restart(&submitted.visitor, id).await?;
+    context.services().applications.restart(&context.visitor, id).await?;
     Ok(see_other(format!("{PREFIX}/applications/{id}?done=restarted")))
 }
 
-async fn stop(
-    dashboard: Data<Dashboard>,
-    submitted: Submitted,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
+async fn stop(Submitted { context, .. }: Submitted, path: Path<String>) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    dashboard.services.applications.stop(&submitted.visitor, id).await?;
+    context.services().applications.stop(&context.visitor, id).await?;
     Ok(see_other(format!("{PREFIX}/applications/{id}?done=stopped")))
 }
 
 async fn delete(
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
+    Submitted { context, form }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    let (detail, _) = dashboard.services.applications.detail(&visitor, id).await?;
+    let (detail, _) = context.services().applications.detail(&context.visitor, id).await?;
     let name = detail.summary.application.blueprint.name;
     if form.text("name").trim() != name.as_str() {
         let message = format!("type the name `{name}` to delete this application; nothing was deleted");
         return Err(PageError::new(StatusCode::BAD_REQUEST, message));
     }
-    dashboard.services.applications.delete(&visitor, id).await?;
+    context.services().applications.delete(&context.visitor, id).await?;
     Ok(see_other(format!("{PREFIX}/applications?done=deleted")))
 }

@@ -1,9 +1,9 @@
 //! The audit log, with filters and exports.
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpResponse,
     http::header::CONTENT_DISPOSITION,
-    web::{Data, ServiceConfig, get},
+    web::{ServiceConfig, get},
 };
 use askama::Template;
 use launchway_application::Error;
@@ -14,12 +14,11 @@ use launchway_domain::{
 use serde_json::json;
 
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     format::Time,
-    frame::{Frame, Section, page, parameter},
-    pages::{Pager, requested},
-    visitor::Visitor,
+    frame::{Frame, Section, page},
+    pages::{Choice, Pager},
 };
 
 /// The number of entries of a page.
@@ -45,12 +44,6 @@ struct EntryRow {
     address: String,
 }
 
-/// A choice of a filter.
-struct Choice {
-    name: &'static str,
-    is_selected: bool,
-}
-
 #[derive(Template)]
 #[template(path = "audit.html")]
 struct AuditPage {
@@ -72,22 +65,18 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(request: &HttpRequest) -> Result<Self, Error> {
-        let text =
-            |name: &'static str| (name, parameter(request, name).unwrap_or_default().trim().to_owned());
+    fn of(context: &PageContext) -> Result<Self, Error> {
+        let text = |name: &'static str| (name, context.text(name));
         let parameters: Vec<_> = ["search", "actor", "action", "resource"].map(text).into();
         let given = |name: &str| {
             let found = parameters.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
         };
-        let invalid = |name: &str, reason: String| Error::Invalid(format!("{name} {reason}"));
-        let action = given("action").map(|text| text.parse::<Action>()).transpose();
-        let resource = given("resource").map(|text| text.parse::<Resource>()).transpose();
         let filter = Filter {
             search: given("search"),
             actor: given("actor"),
-            action: action.map_err(|error| invalid("action", error.to_string()))?,
-            resource: resource.map_err(|error| invalid("resource", error.to_string()))?,
+            action: context.choice("action")?,
+            resource: context.choice("resource")?,
             ..Filter::default()
         };
         Ok(Self { filter, parameters })
@@ -98,25 +87,22 @@ impl Wanted {
     }
 }
 
-async fn audit_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
-    let wanted = Wanted::of(&request)?;
-    let number = parameter(&request, "page");
-    let requested = requested(number.as_deref(), PAGE)?;
-    let found = dashboard.services.audit.list(&visitor, &wanted.filter, requested).await?;
+async fn audit_page(context: PageContext) -> Result<HttpResponse, PageError> {
+    let wanted = Wanted::of(&context)?;
+    let found =
+        context.services().audit.list(&context.visitor, &wanted.filter, context.page_request(PAGE)?).await?;
     let pairs: Vec<_> = wanted.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let pager = Pager::of(&found, &pairs);
-    let choice = |name: &'static str, selected: &str| Choice { name, is_selected: name == selected };
     page(&AuditPage {
-        frame: Frame::new(&request, &visitor, Section::Audit, "Audit log"),
+        frame: context.frame(Section::Audit, "Audit log"),
         rows: found.items.into_iter().map(row).collect(),
         search: wanted.text("search").to_owned(),
         actor: wanted.text("actor").to_owned(),
-        actions: Action::ALL.iter().map(|each| choice(each.as_str(), wanted.text("action"))).collect(),
-        resources: Resource::ALL.iter().map(|each| choice(each.as_str(), wanted.text("resource"))).collect(),
+        actions: Action::ALL.iter().map(|each| Choice::named(each.as_str(), wanted.text("action"))).collect(),
+        resources: Resource::ALL
+            .iter()
+            .map(|each| Choice::named(each.as_str(), wanted.text("resource")))
+            .collect(),
         query: pager.query.clone(),
         is_filtered: wanted.filter != Filter::default(),
         pager,
@@ -140,12 +126,12 @@ fn row(entry: Entry) -> EntryRow {
 }
 
 /// Returns the entries of an export, newest first.
-async fn entries(dashboard: &Dashboard, visitor: &Visitor, wanted: &Wanted) -> Result<Vec<Entry>, Error> {
+async fn entries(context: &PageContext, wanted: &Wanted) -> Result<Vec<Entry>, Error> {
     let mut all = Vec::new();
     for number in 1.. {
         let request = PageRequest::new(number, BATCH, BATCH);
         let request = request.map_err(|invalid| Error::Invalid(invalid.to_string()))?;
-        let found = dashboard.services.audit.list(visitor, &wanted.filter, request).await?;
+        let found = context.services().audit.list(&context.visitor, &wanted.filter, request).await?;
         let is_last = !found.has_next();
         all.extend(found.items);
         if is_last || all.len() >= MOST_EXPORTED {
@@ -156,13 +142,9 @@ async fn entries(dashboard: &Dashboard, visitor: &Visitor, wanted: &Wanted) -> R
     Ok(all)
 }
 
-async fn export_csv(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
+async fn export_csv(context: PageContext) -> Result<HttpResponse, PageError> {
     let mut text = String::from("time,actor,action,resource,resource_id,message,address,request_id\r\n");
-    for entry in entries(&dashboard, &visitor, &Wanted::of(&request)?).await? {
+    for entry in entries(&context, &Wanted::of(&context)?).await? {
         let address = entry.address.map(|address| address.to_string()).unwrap_or_default();
         let cells = [
             Time(entry.at).machine(),
@@ -190,12 +172,8 @@ fn cell(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
-async fn export_json(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
-    let entries = entries(&dashboard, &visitor, &Wanted::of(&request)?).await?;
+async fn export_json(context: PageContext) -> Result<HttpResponse, PageError> {
+    let entries = entries(&context, &Wanted::of(&context)?).await?;
     let entries = entries.into_iter().map(|entry| {
         json!({
             "id": entry.id.to_string(),

@@ -1,27 +1,26 @@
 //! The pages of deployments.
 
 use actix_web::{
-    HttpRequest, HttpResponse,
-    web::{Data, Path, ServiceConfig, get, post},
+    HttpResponse,
+    web::{Path, ServiceConfig, get, post},
 };
 use askama::Template;
 use launchway_application::Error;
 use launchway_domain::{
     applications::{Application, BuildPack},
-    deployments::{Deployment, DeploymentKind, DeploymentState},
+    deployments::{Deployment, DeploymentKind, DeploymentState, ImageName},
     ids::DeploymentId,
 };
 
 use crate::{
-    Dashboard,
     applications::{Head, State},
+    context::PageContext,
     error::PageError,
     form::Submitted,
     format::{Time, duration},
     frame::{Frame, Section, page, see_other},
     logs::LogRow,
     router::PREFIX,
-    visitor::Visitor,
 };
 
 pub(crate) fn routes(config: &mut ServiceConfig) {
@@ -97,11 +96,11 @@ pub(crate) fn rows(deployments: &[Deployment], live: Option<DeploymentId>) -> Ve
 }
 
 /// A step of the timeline.
-struct Step {
-    title: &'static str,
-    /// `done`, `now`, `failed` or `open`.
-    mark: &'static str,
-    about: String,
+pub(crate) struct Step {
+    pub(crate) title: String,
+    /// `done`, `now`, `failed`, `cancelled` or `open`.
+    pub(crate) mark: &'static str,
+    pub(crate) about: String,
 }
 
 /// Returns the steps of a deployment. Those of its build are left out if it builds nothing.
@@ -123,7 +122,9 @@ fn steps(deployment: &Deployment, application: &Application) -> Vec<Step> {
         Failed | Cancelled => 3,
     };
     let commit = deployment.commit.as_ref().map(|commit| format!("commit {}", commit.short()));
-    let image = deployment.image.as_ref().map(|image| image.as_str().to_owned());
+    // The name of an image that was built here consists of ids, which say nothing.
+    let image = deployment.image.as_ref().map(ImageName::as_str);
+    let image = image.filter(|name| !name.starts_with("launchway/")).map(str::to_owned);
     let all = [
         ("Requested", format!("by {}", deployment.requested_by)),
         ("Source", commit.unwrap_or_default()),
@@ -139,7 +140,9 @@ fn steps(deployment: &Deployment, application: &Application) -> Vec<Step> {
         (std::cmp::Ordering::Greater, _) => "open",
     };
     let numbered = all.into_iter().enumerate().filter(|(number, _)| builds || !(1..=2).contains(number));
-    numbered.map(|(number, (title, about))| Step { title, mark: mark(number), about }).collect()
+    numbered
+        .map(|(number, (title, about))| Step { title: title.to_owned(), mark: mark(number), about })
+        .collect()
 }
 
 #[derive(Template)]
@@ -156,19 +159,14 @@ struct DeploymentPage {
     container: String,
 }
 
-async fn deployment(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
-    let detail = dashboard.services.deployments.detail(&visitor, deployment_id(&path)?).await?;
+async fn deployment(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
+    let detail = context.services().deployments.detail(&context.visitor, deployment_id(&path)?).await?;
     let (deployment, application) = (&detail.deployment, &detail.application.application);
     let row = DeploymentRow::new(deployment, application.live);
     let title = format!("Deployment of {}", application.blueprint.name);
     page(&DeploymentPage {
-        frame: Frame::new(&request, &visitor, Section::Applications, title),
-        head: Head::new(&dashboard, &visitor, application, "deployments"),
+        frame: context.frame(Section::Applications, title),
+        head: Head::new(&context, application, "deployments"),
         state: State { text: row.state, kind: row.kind },
         row,
         steps: steps(deployment, application),
@@ -188,43 +186,33 @@ struct RollbackPage {
     live: Option<DeploymentRow>,
 }
 
-async fn rollback_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
-    let services = &dashboard.services;
-    let detail = services.deployments.detail(&visitor, deployment_id(&path)?).await?;
+async fn rollback_page(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
+    let services = context.services();
+    let detail = services.deployments.detail(&context.visitor, deployment_id(&path)?).await?;
     let application = &detail.application.application;
     let live = match application.live {
-        Some(id) => Some(services.deployments.detail(&visitor, id).await?),
+        Some(id) => Some(services.deployments.detail(&context.visitor, id).await?),
         None => None,
     };
     page(&RollbackPage {
-        frame: Frame::new(&request, &visitor, Section::Applications, "Roll back"),
-        head: Head::new(&dashboard, &visitor, application, "deployments"),
+        frame: context.frame(Section::Applications, "Roll back"),
+        head: Head::new(&context, application, "deployments"),
         target: DeploymentRow::new(&detail.deployment, application.live),
         live: live.map(|live| DeploymentRow::new(&live.deployment, application.live)),
     })
 }
 
 async fn roll_back(
-    dashboard: Data<Dashboard>,
-    submitted: Submitted,
+    Submitted { context, .. }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let to = deployment_id(&path)?;
-    let detail = dashboard.services.deployments.roll_back(&submitted.visitor, to, None).await?;
+    let detail = context.services().deployments.roll_back(&context.visitor, to, None).await?;
     Ok(see_other(format!("{PREFIX}/deployments/{}?done=rolled-back", detail.deployment.id)))
 }
 
-async fn cancel(
-    dashboard: Data<Dashboard>,
-    submitted: Submitted,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
+async fn cancel(Submitted { context, .. }: Submitted, path: Path<String>) -> Result<HttpResponse, PageError> {
     let id = deployment_id(&path)?;
-    dashboard.services.deployments.cancel(&submitted.visitor, id).await?;
+    context.services().deployments.cancel(&context.visitor, id).await?;
     Ok(see_other(format!("{PREFIX}/deployments/{id}?done=cancelled")))
 }

@@ -14,7 +14,7 @@ use actix_web::{
 use subtle::ConstantTimeEq as _;
 use tokio::time::timeout;
 
-use crate::{Dashboard, error::PageError, visitor::Visitor};
+use crate::{Dashboard, context::PageContext, error::PageError};
 
 /// The name of the field with the token of the session.
 pub(crate) const TOKEN: &str = "form_token";
@@ -84,7 +84,7 @@ impl FromRequest for Form {
 
 /// A form of a visitor who is logged in, with the token of their session.
 pub(crate) struct Submitted {
-    pub(crate) visitor: Visitor,
+    pub(crate) context: PageContext,
     pub(crate) form: Form,
 }
 
@@ -93,14 +93,15 @@ impl FromRequest for Submitted {
     type Future = Pin<Box<dyn Future<Output = Result<Self, PageError>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (visitor, form) = (Visitor::from_request(request, payload), Form::from_request(request, payload));
+        let (context, form) =
+            (PageContext::from_request(request, payload), Form::from_request(request, payload));
         Box::pin(async move {
-            let (visitor, form) = (visitor.await?, form.await?);
-            let is_own = form.text(TOKEN).as_bytes().ct_eq(visitor.form_token.as_bytes());
+            let (context, form) = (context.await?, form.await?);
+            let is_own = form.text(TOKEN).as_bytes().ct_eq(context.visitor.form_token.as_bytes());
             if !bool::from(is_own) {
                 return Err(foreign());
             }
-            Ok(Self { visitor, form })
+            Ok(Self { context, form })
         })
     }
 }

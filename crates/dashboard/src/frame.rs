@@ -11,7 +11,9 @@ use crate::{assets, error::PageError, visitor::Visitor};
 pub(crate) enum Section {
     Applications,
     Audit,
+    Extensions,
     Installation,
+    Notifications,
     Organization,
     Profile,
 }
@@ -39,6 +41,8 @@ pub(crate) struct Frame {
     pub(crate) organization: String,
     pub(crate) administers: bool,
     pub(crate) reads_audit: bool,
+    pub(crate) reads_extensions: bool,
+    pub(crate) reads_notifications: bool,
     pub(crate) reads_organization: bool,
     /// A sentence about what was just done.
     pub(crate) notice: Option<&'static str>,
@@ -65,6 +69,12 @@ const NOTICES: &[(&str, &str)] = &[
     ("token-revoked", "The token was revoked. It does not work any more."),
     ("accepted", "You are a member now. Switch to the organization in the menu."),
     ("declined", "The invitation was declined."),
+    ("tested", "The receiver accepted the test message."),
+    ("replayed", "The delivery is sent again."),
+    ("channel-deleted", "The channel was deleted."),
+    ("run", "The run has begun."),
+    ("uninstalled", "The removal of its containers has begun. It takes a moment."),
+    ("key-replaced", "The deploy key was replaced. Give the new one to your repositories."),
     ("two-factor-off", "Two-factor login was turned off."),
 ];
 
@@ -99,6 +109,8 @@ impl Frame {
             organization: own.map(|own| own.organization.name.to_string()).unwrap_or_default(),
             administers: visitor.administers_installation(),
             reads_audit: visitor.may(Resource::Audit, Action::Read),
+            reads_extensions: visitor.may(Resource::Extension, Action::Read),
+            reads_notifications: visitor.may(Resource::Notification, Action::Read),
             reads_organization: visitor.may(Resource::Organization, Action::Read),
             notice: parameter(request, "done").and_then(|done| {
                 NOTICES.iter().find(|(name, _)| *name == done).map(|(_, sentence)| *sentence)
@@ -119,7 +131,9 @@ impl Frame {
         let own = match self.section {
             Section::Applications => "applications",
             Section::Audit => "audit",
+            Section::Extensions => "extensions",
             Section::Installation => "installation",
+            Section::Notifications => "notifications",
             Section::Organization => "organization",
             Section::Profile => "profile",
         };
@@ -164,6 +178,14 @@ pub(crate) fn page_with(status: StatusCode, template: &impl Template) -> Result<
         PageError::internal()
     })?;
     Ok(HttpResponse::build(status).insert_header(ContentType::html()).body(text))
+}
+
+/// Returns a page after a form, with the status of the error that refused it.
+pub(crate) fn page_after(
+    error: Option<&PageError>,
+    template: &impl Template,
+) -> Result<HttpResponse, PageError> {
+    page_with(error.map_or(StatusCode::OK, PageError::status), template)
 }
 
 /// Returns a redirect after a form was accepted.

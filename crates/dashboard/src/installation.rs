@@ -1,17 +1,18 @@
 //! The installation, for its administrators.
 
 use actix_web::{
-    HttpRequest, HttpResponse,
-    web::{Data, ServiceConfig, get},
+    HttpResponse,
+    web::{ServiceConfig, get},
 };
 use askama::Template;
+use launchway_application::Error;
+use launchway_domain::{error_chain::ErrorChain, nodes::Node};
 
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     format::Time,
     frame::{Frame, Section, page},
-    visitor::Visitor,
 };
 
 pub(crate) fn routes(config: &mut ServiceConfig) {
@@ -30,6 +31,33 @@ struct ServerRow {
     seen: Time,
 }
 
+struct NodeRow {
+    hostname: String,
+    address: String,
+    role: &'static str,
+    state: &'static str,
+    kind: &'static str,
+    takes_applications: bool,
+}
+
+impl From<Node> for NodeRow {
+    fn from(node: Node) -> Self {
+        let takes_applications = node.takes_containers();
+        Self {
+            hostname: node.hostname,
+            address: node.address.map(|address| address.to_string()).unwrap_or_default(),
+            role: node.role.as_str(),
+            state: if node.is_ready { node.availability.as_str() } else { "down" },
+            kind: match (node.is_ready, takes_applications) {
+                (false, _) => "bad",
+                (true, true) => "good",
+                (true, false) => "off",
+            },
+            takes_applications,
+        }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "installation.html")]
 struct InstallationPage {
@@ -38,15 +66,13 @@ struct InstallationPage {
     engine: Option<String>,
     clock_problem: Option<String>,
     servers: Vec<ServerRow>,
+    nodes: Vec<NodeRow>,
+    nodes_problem: Option<String>,
 }
 
-async fn installation_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
-    let services = &dashboard.services;
-    let cluster = services.replica.show(&visitor).await?;
+async fn installation_page(context: PageContext) -> Result<HttpResponse, PageError> {
+    let services = context.services();
+    let cluster = services.replica.show(&context.visitor).await?;
     let epoch = cluster.routes_epoch;
     let servers = cluster.replicas.into_iter().map(|status| ServerRow {
         is_own: Some(status.replica.id) == cluster.own,
@@ -59,11 +85,19 @@ async fn installation_page(
         started: Time(status.replica.started_at),
         seen: Time(status.seen_at),
     });
+    let (nodes, nodes_problem) = match services.nodes.list(&context.visitor).await {
+        Ok(nodes) => (nodes, None),
+        // The rest of the page is of use all the same.
+        Err(Error::Unavailable(cause)) => (Vec::new(), Some(ErrorChain(&*cause).to_string())),
+        Err(error) => return Err(error.into()),
+    };
     page(&InstallationPage {
-        frame: Frame::new(&request, &visitor, Section::Installation, "Installation"),
+        frame: context.frame(Section::Installation, "Installation"),
         version: env!("CARGO_PKG_VERSION"),
         engine: services.engine.outage().map(|outage| outage.reason),
         clock_problem: services.replica.clock_problem(),
         servers: servers.collect(),
+        nodes: nodes.into_iter().map(NodeRow::from).collect(),
+        nodes_problem,
     })
 }

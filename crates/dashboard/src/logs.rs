@@ -1,11 +1,11 @@
 //! Logs: pages, event streams and downloads.
 
-mod stream;
+pub(crate) mod stream;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpResponse,
     http::header::CONTENT_DISPOSITION,
-    web::{Bytes, Data, Path, ServiceConfig, get},
+    web::{Bytes, Path, ServiceConfig, get},
 };
 use askama::Template;
 use chrono::SecondsFormat;
@@ -14,16 +14,19 @@ use launchway_application::{
     Error,
     logs::{LogSubject, OpenLog},
 };
-use launchway_domain::logs::{LogFilter, LogLine, LogLineId};
+use launchway_domain::{
+    clock::Timestamp,
+    extensions::ExecutionLine,
+    logs::{LogFilter, LogLine, LogLineId},
+};
 
 use crate::{
-    Dashboard,
     applications::{Head, application_id},
+    context::PageContext,
     deployments::deployment_id,
     error::PageError,
-    frame::{Frame, Section, page, parameter},
+    frame::{Frame, Section, page},
     pages::requested,
-    visitor::Visitor,
 };
 
 /// The number of lines that a page shows before the stream begins.
@@ -48,14 +51,21 @@ pub(crate) struct LogRow {
     pub(crate) text: String,
 }
 
+impl LogRow {
+    fn new(number: i64, level: &'static str, at: Timestamp, text: String) -> Self {
+        Self { number, level, time: at.format("%H:%M:%S").to_string(), text }
+    }
+}
+
 impl From<LogLine> for LogRow {
     fn from(line: LogLine) -> Self {
-        Self {
-            number: line.number,
-            level: line.level.as_str(),
-            time: line.at.format("%H:%M:%S").to_string(),
-            text: line.text,
-        }
+        Self::new(line.number, line.level.as_str(), line.at, line.text)
+    }
+}
+
+impl From<ExecutionLine> for LogRow {
+    fn from(line: ExecutionLine) -> Self {
+        Self::new(line.seq, line.level.as_str(), line.at, line.text)
     }
 }
 
@@ -70,23 +80,18 @@ struct LogPage {
     search: String,
 }
 
-async fn application_log(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
-    let search = parameter(&request, "search").unwrap_or_default().trim().to_owned();
+async fn application_log(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
+    let search = context.text("search");
     let filter =
         LogFilter { search: Some(search.clone()).filter(|text| !text.is_empty()), ..LogFilter::default() };
-    let logs = &dashboard.services.logs;
-    let log = logs.open(&visitor, LogSubject::Application(application_id(&path)?), filter).await?;
-    let found = logs.page(&visitor, log, requested(None, SHOWN)?).await?;
+    let logs = &context.services().logs;
+    let log = logs.open(&context.visitor, LogSubject::Application(application_id(&path)?), filter).await?;
+    let found = logs.page(&context.visitor, log, requested(None, SHOWN)?).await?;
     let title = format!("Log of {}", found.application.blueprint.name);
     let after = found.lines.items.first().map(|line| line.id().to_string()).unwrap_or_default();
     page(&LogPage {
-        frame: Frame::new(&request, &visitor, Section::Applications, title),
-        head: Head::new(&dashboard, &visitor, &found.application, "log"),
+        frame: context.frame(Section::Applications, title),
+        head: Head::new(&context, &found.application, "log"),
         // They come newest first.
         lines: found.lines.items.into_iter().rev().map(LogRow::from).collect(),
         after,
@@ -94,74 +99,51 @@ async fn application_log(
     })
 }
 
-async fn stream_application(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
+async fn stream_application(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
     let subject = LogSubject::Application(application_id(&path)?);
-    open_stream(request, dashboard, visitor, subject).await
+    open_stream(context, subject).await
 }
 
-async fn stream_deployment(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
+async fn stream_deployment(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
     let subject = LogSubject::Deployment(deployment_id(&path)?);
-    open_stream(request, dashboard, visitor, subject).await
+    open_stream(context, subject).await
 }
 
-async fn open_stream(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    subject: LogSubject,
-) -> Result<HttpResponse, PageError> {
-    // A browser that reconnects names the last line in the header.
-    let again = request.headers().get("last-event-id").and_then(|seen| seen.to_str().ok()).map(str::to_owned);
-    let seen = again.or_else(|| parameter(&request, "after")).filter(|seen| !seen.is_empty());
-    let seen = seen.map(|seen| seen.parse::<LogLineId>()).transpose();
+/// Returns the id of the last line that the browser has: one that reconnects names it in the header.
+pub(crate) fn seen(context: &PageContext) -> Option<String> {
+    let header = context.request.headers().get("last-event-id").and_then(|seen| seen.to_str().ok());
+    let seen = header.map_or_else(|| context.text("after"), str::to_owned);
+    Some(seen).filter(|seen| !seen.is_empty())
+}
+
+async fn open_stream(context: PageContext, subject: LogSubject) -> Result<HttpResponse, PageError> {
+    let seen = seen(&context).map(|seen| seen.parse::<LogLineId>()).transpose();
     let seen = seen.map_err(|invalid| Error::Invalid(format!("after {invalid}")))?;
-    let log = dashboard.services.logs.open(&visitor, subject, LogFilter::default()).await?;
-    stream::follow(dashboard, visitor, log, seen, request).await
+    let log = context.services().logs.open(&context.visitor, subject, LogFilter::default()).await?;
+    stream::follow_log(context, log, seen).await
 }
 
-async fn download_application(
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
-    download(dashboard, visitor, LogSubject::Application(application_id(&path)?)).await
+async fn download_application(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
+    download(context, LogSubject::Application(application_id(&path)?)).await
 }
 
-async fn download_deployment(
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    path: Path<String>,
-) -> Result<HttpResponse, PageError> {
-    download(dashboard, visitor, LogSubject::Deployment(deployment_id(&path)?)).await
+async fn download_deployment(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
+    download(context, LogSubject::Deployment(deployment_id(&path)?)).await
 }
 
 /// Sends a whole log as text, in batches.
-async fn download(
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-    subject: LogSubject,
-) -> Result<HttpResponse, PageError> {
-    let log = dashboard.services.logs.open(&visitor, subject, LogFilter::default()).await?;
+async fn download(context: PageContext, subject: LogSubject) -> Result<HttpResponse, PageError> {
+    let log = context.services().logs.open(&context.visitor, subject, LogFilter::default()).await?;
     let name =
         format!("attachment; filename=\"{}.log\"", log.application.blueprint.name.as_str().replace(' ', "-"));
-    let start = Some((dashboard, visitor, log, None));
-    let body = unfold(start, |state: Option<(Data<Dashboard>, Visitor, OpenLog, Option<LogLineId>)>| async {
-        let (dashboard, visitor, log, seen) = state?;
-        match dashboard.services.logs.lines_after(&visitor, &log, seen, BATCH).await {
+    let start = Some((context, log, None));
+    let body = unfold(start, |state: Option<(PageContext, OpenLog, Option<LogLineId>)>| async {
+        let (context, log, seen) = state?;
+        match context.services().logs.lines_after(&context.visitor, &log, seen, BATCH).await {
             Ok(lines) => {
                 let last = lines.last()?.id();
                 let text: String = lines.iter().map(as_text).collect();
-                Some((Ok(Bytes::from(text)), Some((dashboard, visitor, log, Some(last)))))
+                Some((Ok(Bytes::from(text)), Some((context, log, Some(last)))))
             }
             // The connection breaks, so that nobody takes a part for the whole.
             Err(error) => Some((Err(error), None)),

@@ -1,9 +1,10 @@
 //! The organization: members, invitations, API tokens, the deploy key and usage.
 
+mod deploy_key;
+
 use actix_web::{
-    HttpRequest, HttpResponse,
-    http::StatusCode,
-    web::{Data, ServiceConfig, get, post},
+    HttpResponse,
+    web::{ServiceConfig, get, post},
 };
 use askama::Template;
 use chrono::{NaiveDate, NaiveTime};
@@ -20,20 +21,21 @@ use launchway_domain::{
 };
 
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     fields::Fields,
     form::{Form, Submitted},
     format::{Time, bytes},
-    frame::{Frame, Section, page_with, see_other},
+    frame::{Frame, Section, page_after, see_other},
     router::PREFIX,
-    visitor::Visitor,
 };
 
 pub(crate) fn routes(config: &mut ServiceConfig) {
     config
         .route("/organization", get().to(organization_page))
         .route("/organization", post().to(save))
+        .route("/organization/deploy-key", get().to(deploy_key::deploy_key_page))
+        .route("/organization/deploy-key", post().to(deploy_key::replace))
         .route("/organization/members", post().to(add_member))
         .route("/organization/members/role", post().to(change_role))
         .route("/organization/members/remove", post().to(remove_member))
@@ -96,41 +98,35 @@ struct OrganizationPage {
     shown: Option<Shown>,
 }
 
-async fn organization_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
-    show(&request, &dashboard, &visitor, None, None).await
+async fn organization_page(context: PageContext) -> Result<HttpResponse, PageError> {
+    show(&context, None, None).await
 }
 
 async fn show(
-    request: &HttpRequest,
-    dashboard: &Dashboard,
-    visitor: &Visitor,
+    context: &PageContext,
     shown: Option<Shown>,
     error: Option<&PageError>,
 ) -> Result<HttpResponse, PageError> {
-    let services = &dashboard.services;
-    let detail = services.organizations.detail(visitor, None).await?;
-    let may_update = visitor.may(Resource::Organization, Action::Update);
+    let services = context.services();
+    let detail = services.organizations.detail(&context.visitor, None).await?;
+    let may_update = context.may(Resource::Organization, Action::Update);
     let invitations = match may_update {
-        true => services.organizations.invitations(visitor).await?,
+        true => services.organizations.invitations(&context.visitor).await?,
         false => Vec::new(),
     };
-    let offers = services.organizations.invitations_of(visitor).await?;
-    let tokens = services.api_tokens.list(visitor).await?;
-    let usage = services.quotas.usage(visitor, None).await?;
+    let offers = services.organizations.invitations_of(&context.visitor).await?;
+    let tokens = services.api_tokens.list(&context.visitor).await?;
+    let usage = services.quotas.usage(&context.visitor, None).await?;
     let members = detail.members.into_iter().map(|member| MemberRow {
         id: member.user.id.to_string(),
         name: member.user.username.to_string(),
         email: member.user.email.to_string(),
         role: member.membership.role.as_str(),
-        is_self: member.user.id == visitor.user_id(),
+        is_self: member.user.id == context.visitor.user_id(),
         since: Time(member.membership.created_at),
     });
     let template = OrganizationPage {
-        frame: Frame::new(request, visitor, Section::Organization, "Organization").with_error(error),
+        frame: context.frame(Section::Organization, "Organization").with_error(error),
         name: detail.organization.name.to_string(),
         description: detail.organization.description.to_string(),
         members: members.collect(),
@@ -157,7 +153,7 @@ async fn show(
         may_update,
         shown,
     };
-    page_with(error.map_or(StatusCode::OK, PageError::status), &template)
+    page_after(error, &template)
 }
 
 fn token_row(token: ApiToken) -> TokenRow {
@@ -183,43 +179,30 @@ fn usage_row(usage: &Usage) -> UsageRow {
 }
 
 /// Returns to the page after a change, or shows it with the error.
-async fn finish(
-    request: &HttpRequest,
-    dashboard: &Dashboard,
-    visitor: &Visitor,
-    outcome: Result<&str, Error>,
-) -> Result<HttpResponse, PageError> {
+async fn finish(context: &PageContext, outcome: Result<&str, Error>) -> Result<HttpResponse, PageError> {
     match outcome {
         Ok(done) => Ok(see_other(format!("{PREFIX}/organization?done={done}"))),
-        Err(error) => show(request, dashboard, visitor, None, Some(&error.into())).await,
+        Err(error) => show(context, None, Some(&error.into())).await,
     }
 }
 
-async fn save(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn save(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let mut fields = Fields::of(&form);
     let name = fields.required("name");
     let description = fields.given("description");
     let outcome = match (name, description) {
         (Ok(name), Ok(description)) => {
             let change = OrganizationChange { name: Some(name), description: Some(description) };
-            dashboard.services.organizations.update(&visitor, change).await.map(|_| "saved")
+            context.services().organizations.update(&context.visitor, change).await.map(|_| "saved")
         }
         _ => Err(fields.error()),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
-async fn add_member(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn add_member(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let added = match new_member(&form) {
-        Ok(new) => dashboard.services.organizations.add_member(&visitor, new).await,
+        Ok(new) => context.services().organizations.add_member(&context.visitor, new).await,
         Err(error) => Err(error),
     };
     let shown = match added {
@@ -241,11 +224,11 @@ async fn add_member(
             ),
             secret: token.expose().to_owned(),
         }),
-        Err(error) => return finish(&request, &dashboard, &visitor, Err(error)).await,
+        Err(error) => return finish(&context, Err(error)).await,
     };
     match shown {
-        Some(shown) => show(&request, &dashboard, &visitor, Some(shown), None).await,
-        None => finish(&request, &dashboard, &visitor, Ok("invited")).await,
+        Some(shown) => show(&context, Some(shown), None).await,
+        None => finish(&context, Ok("invited")).await,
     }
 }
 
@@ -257,43 +240,34 @@ fn new_member(form: &Form) -> Result<NewMember, Error> {
     Ok(NewMember { email, role, username })
 }
 
-async fn change_role(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn change_role(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let id = form.text("user_id").parse().map_err(|_invalid| Error::NotFound("the member"));
     let role = form.text("role").parse::<Role>().map_err(|invalid| Error::Invalid(format!("role {invalid}")));
     let outcome = match (id, role) {
         (Ok(id), Ok(role)) => {
-            dashboard.services.organizations.change_role(&visitor, id, role).await.map(|_| "saved")
+            context.services().organizations.change_role(&context.visitor, id, role).await.map(|_| "saved")
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
-async fn remove_member(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn remove_member(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let outcome = match form.text("user_id").parse() {
-        Ok(id) => {
-            dashboard.services.organizations.remove_member(&visitor, id).await.map(|()| "member-removed")
-        }
+        Ok(id) => context
+            .services()
+            .organizations
+            .remove_member(&context.visitor, id)
+            .await
+            .map(|()| "member-removed"),
         Err(_) => Err(Error::NotFound("the member")),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
-async fn issue_token(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn issue_token(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let issued = match new_token(&form) {
-        Ok(new) => dashboard.services.api_tokens.issue(&visitor, new).await,
+        Ok(new) => context.services().api_tokens.issue(&context.visitor, new).await,
         Err(error) => Err(error),
     };
     match issued {
@@ -303,9 +277,9 @@ async fn issue_token(
                 about: "Store it now: it is not shown again.".to_owned(),
                 secret: issued.token.expose().to_owned(),
             };
-            show(&request, &dashboard, &visitor, Some(shown), None).await
+            show(&context, Some(shown), None).await
         }
-        Err(error) => finish(&request, &dashboard, &visitor, Err(error)).await,
+        Err(error) => finish(&context, Err(error)).await,
     }
 }
 
@@ -327,40 +301,30 @@ fn new_token(form: &Form) -> Result<NewApiToken, Error> {
     Ok(NewApiToken { name, permissions, expires_at })
 }
 
-async fn revoke_token(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn revoke_token(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let outcome = match form.text("id").parse() {
-        Ok(id) => dashboard.services.api_tokens.revoke(&visitor, id).await.map(|()| "token-revoked"),
+        Ok(id) => context.services().api_tokens.revoke(&context.visitor, id).await.map(|()| "token-revoked"),
         Err(_) => Err(Error::NotFound("the token")),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
-async fn accept(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn accept(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let token = form.text("token").trim();
     let token = (!token.is_empty()).then(|| launchway_domain::secret::Secret::new(token.to_owned()));
     let outcome = match form.text("id").parse() {
-        Ok(id) => dashboard.services.organizations.accept(&visitor, id, token).await.map(|_| "accepted"),
+        Ok(id) => {
+            context.services().organizations.accept(&context.visitor, id, token).await.map(|_| "accepted")
+        }
         Err(_) => Err(Error::NotFound("the invitation")),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
-async fn decline(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn decline(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let outcome = match form.text("id").parse() {
-        Ok(id) => dashboard.services.organizations.decline(&visitor, id).await.map(|()| "declined"),
+        Ok(id) => context.services().organizations.decline(&context.visitor, id).await.map(|()| "declined"),
         Err(_) => Err(Error::NotFound("the invitation")),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }

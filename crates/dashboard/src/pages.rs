@@ -5,6 +5,18 @@ use launchway_domain::page::{Page, PageRequest};
 
 use crate::error::encoded;
 
+/// A choice of a filter or of a field.
+pub(crate) struct Choice {
+    pub(crate) name: &'static str,
+    pub(crate) is_selected: bool,
+}
+
+impl Choice {
+    pub(crate) fn named(name: &'static str, selected: &str) -> Self {
+        Self { name, is_selected: name == selected }
+    }
+}
+
 /// The links below a list.
 #[derive(Default)]
 pub(crate) struct Pager {

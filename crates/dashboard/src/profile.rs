@@ -3,9 +3,8 @@
 mod two_factor;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
-    http::StatusCode,
-    web::{Data, ServiceConfig, get, post},
+    HttpResponse,
+    web::{ServiceConfig, get, post},
 };
 use askama::Template;
 use launchway_application::{Error, auth::PasswordChange};
@@ -16,14 +15,13 @@ use launchway_domain::{
 };
 
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     fields::Fields,
     form::{Form, Submitted},
     format::Time,
-    frame::{Frame, Section, page_with, see_other},
+    frame::{Frame, Section, page_after, see_other},
     router::PREFIX,
-    visitor::Visitor,
 };
 
 pub(crate) fn routes(config: &mut ServiceConfig) {
@@ -62,22 +60,13 @@ struct ProfilePage {
     language: String,
 }
 
-async fn profile_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
-    show(&request, &dashboard, &visitor, None).await
+async fn profile_page(context: PageContext) -> Result<HttpResponse, PageError> {
+    show(&context, None).await
 }
 
-async fn show(
-    request: &HttpRequest,
-    dashboard: &Dashboard,
-    visitor: &Visitor,
-    error: Option<&PageError>,
-) -> Result<HttpResponse, PageError> {
-    let current = visitor.session().map_err(Error::from)?.id;
-    let sessions = dashboard.services.logins.sessions(visitor).await?;
+async fn show(context: &PageContext, error: Option<&PageError>) -> Result<HttpResponse, PageError> {
+    let current = context.visitor.session().map_err(Error::from)?.id;
+    let sessions = context.services().logins.sessions(&context.visitor).await?;
     let row = |session: Session| SessionRow {
         id: session.id.to_string(),
         is_current: session.id == current,
@@ -86,76 +75,61 @@ async fn show(
         opened: Time(session.created_at),
         used: Time(session.extended_at),
     };
-    let detail = dashboard.services.users.settings(visitor).await?;
+    let detail = context.services().users.settings(&context.visitor).await?;
     let settings = detail.settings;
     let template = ProfilePage {
-        frame: Frame::new(request, visitor, Section::Profile, "Profile").with_error(error),
-        email: visitor.user().email.to_string(),
-        two_factor_enabled: visitor.user().two_factor_enabled,
+        frame: context.frame(Section::Profile, "Profile").with_error(error),
+        email: context.visitor.user().email.to_string(),
+        two_factor_enabled: context.visitor.user().two_factor_enabled,
         sessions: sessions.into_iter().map(row).collect(),
         theme: settings.theme.to_string(),
         font_family: settings.font_family.to_string(),
         font_size: settings.font_size.get(),
         language: settings.language.to_string(),
     };
-    page_with(error.map_or(StatusCode::OK, PageError::status), &template)
+    page_after(error, &template)
 }
 
 /// Returns to the profile after a change, or shows it with the error.
-async fn finish(
-    request: &HttpRequest,
-    dashboard: &Dashboard,
-    visitor: &Visitor,
-    outcome: Result<&str, Error>,
-) -> Result<HttpResponse, PageError> {
+async fn finish(context: &PageContext, outcome: Result<&str, Error>) -> Result<HttpResponse, PageError> {
     match outcome {
         Ok(done) => Ok(see_other(format!("{PREFIX}/profile?done={done}"))),
-        Err(error) => show(request, dashboard, visitor, Some(&error.into())).await,
+        Err(error) => show(context, Some(&error.into())).await,
     }
 }
 
-async fn rename(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn rename(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let mut fields = Fields::of(&form);
     let outcome = match fields.required("username") {
-        Ok(username) => dashboard.services.users.rename(&visitor, username).await.map(|_| "saved"),
+        Ok(username) => context.services().users.rename(&context.visitor, username).await.map(|_| "saved"),
         Err(_noted) => Err(fields.error()),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
-async fn change_password(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn change_password(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let mut fields = Fields::of(&form);
     let new = fields.required_by("new_password", |text| Password::try_from(text.to_owned()));
     let outcome = match new {
         Ok(new) => {
             let current = Secret::new(form.text("current_password").to_owned());
             let changed =
-                dashboard.services.passwords.change(&visitor, PasswordChange { current, new }).await;
+                context.services().passwords.change(&context.visitor, PasswordChange { current, new }).await;
             changed.map(|()| "password")
         }
         Err(_noted) => Err(fields.error()),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
-async fn change_settings(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn change_settings(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let outcome = match settings(&form) {
-        Ok(changes) => dashboard.services.users.change_settings(&visitor, changes).await.map(|_| "saved"),
+        Ok(changes) => {
+            context.services().users.change_settings(&context.visitor, changes).await.map(|_| "saved")
+        }
         Err(error) => Err(error),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }
 
 fn settings(form: &Form) -> Result<Vec<SettingsChange>, Error> {
@@ -177,15 +151,11 @@ fn settings(form: &Form) -> Result<Vec<SettingsChange>, Error> {
     ])
 }
 
-async fn end_session(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+async fn end_session(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let id = form.text("id").parse().map_err(|_invalid| Error::NotFound("the session"));
     let outcome = match id {
-        Ok(id) => dashboard.services.logins.end_session(&visitor, id).await.map(|()| "ended"),
+        Ok(id) => context.services().logins.end_session(&context.visitor, id).await.map(|()| "ended"),
         Err(error) => Err(error),
     };
-    finish(&request, &dashboard, &visitor, outcome).await
+    finish(&context, outcome).await
 }

@@ -8,8 +8,8 @@ use actix_web::{
 };
 
 use crate::{
-    applications, assets, audit, deployments, error::PageError, frame::see_other, installation, logs,
-    middleware::middleware, organization, profile, sessions,
+    applications, assets, audit, deployments, error::PageError, extensions, frame::see_other, installation,
+    logs, middleware::middleware, notifications, organization, profile, sessions,
 };
 
 /// The prefix of every page.
@@ -43,6 +43,8 @@ fn routes(config: &mut ServiceConfig) {
     applications::routes(config);
     deployments::routes(config);
     logs::routes(config);
+    extensions::routes(config);
+    notifications::routes(config);
     organization::routes(config);
     audit::routes(config);
     installation::routes(config);

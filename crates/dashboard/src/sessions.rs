@@ -17,6 +17,7 @@ use launchway_domain::{auth::Password, secret::Secret};
 
 use crate::{
     Dashboard, assets,
+    context::PageContext,
     cookies::Cookies,
     error::PageError,
     fields::Fields,
@@ -283,42 +284,30 @@ async fn set_up(request: &HttpRequest, dashboard: &Dashboard, form: &Form) -> Re
     dashboard.services.passwords.set_up(PasswordSetupRequest { token, password, origin }).await
 }
 
-async fn log_out(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    submitted: Submitted,
-) -> Result<HttpResponse, PageError> {
-    dashboard.services.logins.log_out(&submitted.visitor).await?;
-    Ok(without_session(&request, &dashboard, "logged-out"))
+async fn log_out(Submitted { context, .. }: Submitted) -> Result<HttpResponse, PageError> {
+    context.services().logins.log_out(&context.visitor).await?;
+    Ok(without_session(&context, "logged-out"))
 }
 
-async fn log_out_everywhere(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    submitted: Submitted,
-) -> Result<HttpResponse, PageError> {
-    dashboard.services.logins.log_out_everywhere(&submitted.visitor).await?;
-    Ok(without_session(&request, &dashboard, "logged-out-everywhere"))
+async fn log_out_everywhere(Submitted { context, .. }: Submitted) -> Result<HttpResponse, PageError> {
+    context.services().logins.log_out_everywhere(&context.visitor).await?;
+    Ok(without_session(&context, "logged-out-everywhere"))
 }
 
-fn without_session(request: &HttpRequest, dashboard: &Dashboard, done: &str) -> HttpResponse {
+fn without_session(context: &PageContext, done: &str) -> HttpResponse {
     let mut response = see_other(format!("{PREFIX}/login?done={done}"));
-    let cookie = Cookies::of(request, &dashboard.options).remove_session();
+    let cookie = Cookies::of(&context.request, &context.dashboard.options).remove_session();
     response.headers_mut().append(SET_COOKIE, cookie);
     response
 }
 
-async fn select_organization(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
-    let selected = form.text("organization").parse().ok().and_then(|id| visitor.acting_in(id));
+async fn select_organization(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
+    let selected = form.text("organization").parse().ok().and_then(|id| context.visitor.acting_in(id));
     let selected = selected.ok_or(Error::NotFound("the organization"))?;
     let id = selected.organization().map_err(Error::from)?.id();
     let mut response = see_other(format!("{PREFIX}/applications"));
-    let cookie = Cookies::of(&request, &dashboard.options).store_organization(&id.to_string());
-    response.headers_mut().append(SET_COOKIE, cookie);
+    let cookies = Cookies::of(&context.request, &context.dashboard.options);
+    response.headers_mut().append(SET_COOKIE, cookies.store_organization(&id.to_string()));
     Ok(response)
 }
 

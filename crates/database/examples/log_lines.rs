@@ -15,7 +15,7 @@ use launchway_database::{Database, DatabaseOptions, DatabaseUrl, Synchronous};
 use launchway_domain::{
     applications::{
         self, Application, ApplicationSecrets, BasePath, Blueprint, BuildPack, CopyCount, DockerfilePath,
-        Labels, ProxyServer, Repository,
+        Labels, ProxyServer, Repository, WatchPaths,
     },
     audit::{self, Action, Author, Chain, Entry, Event, Resource},
     ids::{ApplicationId, DeploymentId},
@@ -117,6 +117,7 @@ fn blueprint() -> Outcome<Blueprint> {
         health_check_path: None,
         auto_deploy: true,
         copies: CopyCount::ONE,
+        watch_paths: WatchPaths::default(),
     })
 }
 

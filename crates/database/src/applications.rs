@@ -9,6 +9,7 @@ mod hosts;
 mod names;
 mod rows;
 mod state;
+mod watch_paths;
 mod writes;
 
 use std::collections::HashMap;

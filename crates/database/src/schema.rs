@@ -9,6 +9,7 @@ mod installation_tables;
 mod invitation_tables;
 mod log_tables;
 mod notification_tables;
+mod watch_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
 
@@ -27,6 +28,7 @@ pub(super) use self::{
     notification_tables::{
         deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
     },
+    watch_tables::application_watch_paths,
 };
 
 table! {

@@ -123,12 +123,7 @@ impl EngineInventory for DockerEngine {
         since: Option<Timestamp>,
         limit: usize,
     ) -> Result<Vec<PrintedLine>, StepError> {
-        let now = SystemClock.now();
-        let mut lines = self.lines_after(container, since, limit).await?;
-        if wait_until_settled(&lines, now).await {
-            lines = self.lines_after(container, since, limit).await?;
-        }
-        Ok(settled(lines, now, limit))
+        settled_lines(limit, || self.lines_after(container, since, limit)).await
     }
 
     async fn tail_logs(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError> {
@@ -203,18 +198,26 @@ impl DockerEngine {
     }
 }
 
-/// Waits if an older line may still appear before the last of `lines`, which were read at `now`. Returns whether they have to
-/// be read again.
-pub(super) async fn wait_until_settled(lines: &[StampedLine], now: Timestamp) -> bool {
-    let is_unsettled = lines.last().is_some_and(|last| last.at > now - SETTLING);
-    if is_unsettled {
+/// Reads lines; once more after a moment if an older line could still appear before the last one. Returns those that are
+/// [settled].
+pub(super) async fn settled_lines<F>(
+    limit: usize,
+    read: impl Fn() -> F,
+) -> Result<Vec<PrintedLine>, StepError>
+where
+    F: Future<Output = Result<Vec<StampedLine>, StepError>>,
+{
+    let now = SystemClock.now();
+    let mut lines = read().await?;
+    if lines.last().is_some_and(|last| last.at > now - SETTLING) {
         sleep(SETTLING.to_std().unwrap_or_default()).await;
+        lines = read().await?;
     }
-    is_unsettled
+    Ok(settled(lines, now, limit))
 }
 
 /// Returns the first `limit` lines, as far as nothing older than `now` can appear among them any more.
-pub(super) fn settled(mut lines: Vec<StampedLine>, now: Timestamp, limit: usize) -> Vec<PrintedLine> {
+fn settled(mut lines: Vec<StampedLine>, now: Timestamp, limit: usize) -> Vec<PrintedLine> {
     let begun = lines.iter().find(|line| line.is_begun && line.at > now - LONGEST_LINE);
     let end = begun.map_or(now, |begun| begun.microsecond().min(now));
     lines.retain(|line| line.microsecond() < end);

@@ -18,20 +18,20 @@ mod records;
 mod registry;
 mod unsupported;
 
-use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
+use std::{collections::BTreeSet, str::FromStr, sync::Arc};
 
 use async_trait::async_trait;
 use launchway_domain::{
     deployments::StepError,
     extensions::PortRange,
     ids::{ApplicationId, OrganizationId},
+    nodes::{Node, NodeAvailability, NodeId, NodeInventory},
     replicas::EngineIdentity,
 };
 use serde_json::Value;
 
 use self::{condition::RestartMemory, inventory::News, records::Task};
 pub use self::{
-    records::Node,
     registry::{InvalidRegistry, PushRegistry},
     unsupported::NoCompositions,
 };
@@ -39,52 +39,31 @@ use super::{DockerEngine, errors::EngineError, labels};
 
 pub(crate) use self::images::PublishedImage;
 
-/// The length of an id of Swarm.
+/// The length of an id of a task.
 const ID_LENGTH: usize = 25;
 
-macro_rules! swarm_id {
-    ($(#[$doc:meta])* $visibility:vis $name:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        $visibility struct $name(String);
+/// A task of a service, by its id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TaskId(String);
 
-        impl $name {
-            /// Returns the id as text.
-            #[must_use]
-            $visibility fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
+/// The error of a text that is no id of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InvalidTaskId;
 
-        impl FromStr for $name {
-            type Err = NotAnId;
-
-            fn from_str(text: &str) -> Result<Self, NotAnId> {
-                let is_id = text.len() == ID_LENGTH
-                    && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
-                if is_id { Ok(Self(text.to_owned())) } else { Err(NotAnId) }
-            }
-        }
-    };
+impl TaskId {
+    /// Returns the id as text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
-/// The error of a text that is no id of Swarm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotAnId;
+impl FromStr for TaskId {
+    type Err = InvalidTaskId;
 
-swarm_id!(
-    /// A node of a Swarm, by its id.
-    pub NodeId
-);
-
-swarm_id!(
-    /// A task of a service, by its id.
-    pub(crate) TaskId
-);
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    fn from_str(text: &str) -> Result<Self, InvalidTaskId> {
+        let is_id = text.len() == ID_LENGTH
+            && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+        if is_id { Ok(Self(text.to_owned())) } else { Err(InvalidTaskId) }
     }
 }
 
@@ -114,17 +93,6 @@ impl SwarmEngine {
         Self { engine, options, restarts: RestartMemory::default(), news: News::default() }
     }
 
-    /// Returns the nodes of the Swarm, by their names.
-    ///
-    /// # Errors
-    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable or no manager.
-    pub async fn nodes(&self) -> Result<Vec<Node>, StepError> {
-        let nodes = self.engine.docker.list_nodes().await.map_err(EngineError::or_fault)?;
-        let mut nodes: Vec<Node> = nodes.0.into_values().collect();
-        nodes.sort_by(|one, other| (&one.hostname, &one.id).cmp(&(&other.hostname, &other.id)));
-        Ok(nodes)
-    }
-
     /// Labels a node that is prepared for containers of applications.
     ///
     /// # Errors
@@ -137,7 +105,11 @@ impl SwarmEngine {
     ///
     /// # Errors
     /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable or no manager.
-    pub async fn set_availability(&self, node: &NodeId, availability: Availability) -> Result<(), StepError> {
+    pub async fn set_availability(
+        &self,
+        node: &NodeId,
+        availability: NodeAvailability,
+    ) -> Result<(), StepError> {
         let set = self.engine.docker.set_availability(node, availability).await;
         set.map_err(EngineError::or_fault)
     }
@@ -175,17 +147,6 @@ impl SwarmEngine {
     }
 }
 
-/// The availability of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    /// Containers may be started on it.
-    Active,
-    /// Its containers stay, but no others are started on it.
-    Pause,
-    /// Swarm moves its containers away.
-    Drain,
-}
-
 /// The role of a machine in a Swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwarmRole {
@@ -206,5 +167,15 @@ impl EngineIdentity for SwarmEngine {
         let info = self.engine.docker.socket().await?.info().await?;
         let id = info.get("Swarm")?.get("Cluster")?.get("ID")?.as_str()?;
         Some(format!("swarm {id}")).filter(|_| !id.is_empty())
+    }
+}
+
+#[async_trait]
+impl NodeInventory for SwarmEngine {
+    async fn nodes(&self) -> Result<Vec<Node>, StepError> {
+        let nodes = self.engine.docker.list_nodes().await.map_err(EngineError::or_fault)?;
+        let mut nodes: Vec<Node> = nodes.0.into_values().collect();
+        nodes.sort_by(|one, other| (&one.hostname, &one.id).cmp(&(&other.hostname, &other.id)));
+        Ok(nodes)
     }
 }

@@ -13,6 +13,7 @@ mod reference;
 mod repository;
 mod status;
 mod variables;
+mod watch_paths;
 
 use async_trait::async_trait;
 
@@ -30,6 +31,7 @@ pub use self::{
     repository::{GitCredentials, GitPlace, GitUrl, Repository, SourcePolicy, Transport},
     status::{ApplicationState, Health, Progress},
     variables::{InvalidVariables, Variables},
+    watch_paths::{WatchPath, WatchPaths},
 };
 use crate::{
     clock::Timestamp,

@@ -25,6 +25,7 @@ pub mod jobs;
 mod limits;
 pub mod logs;
 pub mod network;
+pub mod nodes;
 #[cfg(feature = "notifications")]
 pub mod notifications;
 pub mod organizations;

@@ -4,6 +4,7 @@
 //! moves, and [ended](SourceRepositories::end) after its deployment is committed. So a server that was killed in between
 //! knows at its next start what is missing.
 
+mod changes;
 mod detection;
 mod pkt_line;
 mod push;
@@ -13,7 +14,10 @@ use std::{fs::File, sync::Arc};
 
 use async_trait::async_trait;
 
+#[cfg(feature = "mock")]
+pub use self::changes::MockChangeDetector;
 pub use self::{
+    changes::{ChangeDetector, Comparison},
     detection::{Detected, MANIFEST, SourceFile, detect, is_read},
     pkt_line::{PktLine, packet, pkt_lines, progress, sideband},
     push::{InvalidPush, PushRequest, RefUpdate},

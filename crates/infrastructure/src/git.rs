@@ -8,6 +8,7 @@
 //! credentials; one fetch at a time uses it.
 
 mod cache;
+mod changes;
 mod command;
 mod complaint;
 mod hosted;

@@ -14,7 +14,7 @@ use std::{
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::AsyncRead,
     net::{TcpListener, TcpSocket, TcpStream},
     time::{sleep, timeout},
 };
@@ -23,10 +23,12 @@ use tokio_rustls::server::TlsStream;
 use crate::{
     close::Phase,
     exchange::{Peer, Scheme},
+    files::Transport,
     forward, http2,
     proxy::Proxy,
     tls,
     wire::Wire,
+    workers::{self, Loads},
 };
 
 /// The backlog of the listening socket.
@@ -39,7 +41,7 @@ const BUFFER: usize = 64 * 1_024;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Binds a listening socket.
-pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -47,11 +49,11 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     // A restarted proxy must not wait for connections of the last one.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    socket.listen(BACKLOG)?.into_std()
 }
 
 /// Accepts connections of a scheme until the proxy shuts down.
-pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>, scheme: Scheme) {
+pub(crate) async fn accept(proxy: Arc<Proxy>, loads: Arc<Loads>, listener: TcpListener, scheme: Scheme) {
     loop {
         let taken = async {
             let permit = Arc::clone(&proxy.connections).acquire_owned().await.map_err(io::Error::other)?;
@@ -63,8 +65,7 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>, scheme
             taken = taken => match taken {
                 Ok((permit, (stream, address))) => {
                     let Some(peer) = Peer::at(&proxy, address, scheme, permit) else { continue };
-                    let proxy = Arc::clone(&proxy);
-                    tokio::spawn(async move { greet(&proxy, stream, peer).await });
+                    workers::place(&proxy, &loads, stream, peer);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "client accept failed");
@@ -75,7 +76,8 @@ pub(crate) async fn accept(proxy: Arc<Proxy>, listener: Arc<TcpListener>, scheme
     }
 }
 
-async fn greet(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
+/// Serves a connection until it ends.
+pub(crate) async fn greet(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client connection setup failed");
         return;
@@ -114,13 +116,12 @@ async fn shake_hands(proxy: &Proxy, stream: TcpStream) -> Option<Box<TlsStream<T
 
 async fn serve<S>(proxy: &Arc<Proxy>, stream: S, peer: Arc<Peer>)
 where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: AsyncRead + Transport + Send + 'static,
 {
     let wire = Wire::new(stream, Arc::clone(&peer), &proxy.limits);
-    let service = service_fn(|request| {
-        let (proxy, peer) = (Arc::clone(proxy), Arc::clone(&peer));
-        async move { Ok::<_, Infallible>(forward::answer(&proxy, &peer, request).await) }
-    });
+    let peer = &peer;
+    let service =
+        service_fn(|request| async move { Ok::<_, Infallible>(forward::answer(proxy, peer, request).await) });
     let mut connection = pin!(
         http1::Builder::new()
             .half_close(false)

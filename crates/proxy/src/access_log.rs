@@ -7,25 +7,22 @@ mod entry;
 mod file;
 
 use std::{
-    fmt, io,
+    fmt, io, mem,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 pub use self::entry::Entry;
 use self::file::RotatedFile;
 
-/// The largest number of requests that wait to be written. Each takes a few hundred bytes.
-const MOST_WAITING: usize = 8 * 1024;
+/// The largest number of bytes that wait to be written.
+const MOST_WAITING: usize = 4 * 1024 * 1024;
 
-/// The size of one write.
-const MOST_AT_ONCE: usize = 64 * 1024;
+/// The time for which lines are collected before they are written. A write for each request would cost more than its
+/// line.
+const COLLECTED: Duration = Duration::from_millis(20);
 
 /// The access log. Dropping it waits until every queued entry is written.
 pub struct AccessLog {
@@ -33,10 +30,24 @@ pub struct AccessLog {
 }
 
 struct Writer {
-    /// `None` once the log is dropped.
-    queue: Option<SyncSender<Entry>>,
-    lost: Arc<AtomicU64>,
+    queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The lines that wait to be written.
+struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Notified when the first line waits, and when the log is dropped.
+    changed: Condvar,
+    most_waiting: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lines: Vec<u8>,
+    count: u64,
+    lost: u64,
+    is_closed: bool,
 }
 
 impl AccessLog {
@@ -57,20 +68,17 @@ impl AccessLog {
     }
 
     /// Queues an entry. Returns at once.
-    pub fn note(&self, entry: Entry) {
-        let Some(writer) = &self.writer else { return };
-        if writer.queue.as_ref().is_some_and(|queue| queue.try_send(entry).is_err()) {
-            writer.lost.fetch_add(1, Ordering::Relaxed);
+    pub fn note(&self, entry: &Entry<'_>) {
+        if let Some(writer) = &self.writer {
+            entry.with_line(|line| writer.queue.put(line));
         }
     }
 
     fn start(most_waiting: usize, file: impl Lines) -> io::Result<Self> {
-        let (queue, entries) = sync_channel(most_waiting);
-        let lost = Arc::new(AtomicU64::new(0));
-        let pen = Pen { file, lost: lost.clone() };
-        let thread =
-            thread::Builder::new().name("access-log".to_owned()).spawn(move || pen.write(&entries))?;
-        Ok(Self { writer: Some(Writer { queue: Some(queue), lost, thread: Some(thread) }) })
+        let queue = Arc::new(Queue { waiting: Mutex::default(), changed: Condvar::new(), most_waiting });
+        let pen = Pen { file, queue: Arc::clone(&queue), lost: 0 };
+        let thread = thread::Builder::new().name("access-log".to_owned()).spawn(move || pen.write())?;
+        Ok(Self { writer: Some(Writer { queue, thread: Some(thread) }) })
     }
 }
 
@@ -82,11 +90,47 @@ impl fmt::Debug for AccessLog {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.queue = None;
+        self.queue.lock().is_closed = true;
+        self.queue.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             // It never panics; if it did, there would be nothing left to write.
             let _ended = thread.join();
         }
+    }
+}
+
+impl Queue {
+    fn put(&self, line: &[u8]) {
+        let mut waiting = self.lock();
+        if waiting.lines.len() + line.len() > self.most_waiting {
+            waiting.lost += 1;
+            return;
+        }
+        waiting.lines.extend_from_slice(line);
+        waiting.count += 1;
+        let is_first = waiting.count == 1;
+        drop(waiting);
+        if is_first {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits for lines, and then a little for more of them. Returns them in place of `empty`, and what else waits; `None`
+    /// if the log was dropped and there are none.
+    fn take(&self, empty: Vec<u8>) -> Option<Waiting> {
+        let is_idle = |waiting: &mut Waiting| !waiting.is_closed && waiting.count + waiting.lost == 0;
+        let waiting = self.lock();
+        let waiting = self.changed.wait_while(waiting, is_idle).unwrap_or_else(PoisonError::into_inner);
+        let is_open = |waiting: &mut Waiting| !waiting.is_closed;
+        let waited = self.changed.wait_timeout_while(waiting, COLLECTED, is_open);
+        let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_closed = waiting.is_closed;
+        let taken = mem::replace(&mut *waiting, Waiting { lines: empty, is_closed, ..Waiting::default() });
+        (!is_closed || taken.count + taken.lost > 0).then_some(taken)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,41 +141,39 @@ trait Lines: Send + 'static {
 
 struct Pen<F> {
     file: F,
-    lost: Arc<AtomicU64>,
+    queue: Arc<Queue>,
+    /// The lines that were lost, and are not yet reported.
+    lost: u64,
 }
 
 impl<F: Lines> Pen<F> {
-    /// Writes entries until every sender is dropped.
-    fn write(mut self, entries: &Receiver<Entry>) {
-        let mut lines = Vec::with_capacity(MOST_AT_ONCE);
-        while let Ok(first) = entries.recv() {
-            let mut count = 0;
-            let waiting = entries.try_iter();
-            for entry in std::iter::once(first).chain(waiting) {
-                entry.write_line(&mut lines);
-                count += 1;
-                if lines.len() >= MOST_AT_ONCE {
-                    break;
-                }
-            }
-            self.append(&mut lines, count);
+    /// Writes lines until the log is dropped.
+    fn write(mut self) {
+        let mut lines = Vec::new();
+        while let Some(taken) = self.queue.take(lines) {
+            lines = taken.lines;
+            let failed_before = self.lost > 0;
+            self.lost += taken.lost;
+            self.append(&mut lines, taken.count, failed_before);
         }
-        if self.lost.load(Ordering::Relaxed) > 0 {
-            self.append(&mut lines, 0);
+        if self.lost > 0 {
+            self.append(&mut Vec::new(), 0, true);
         }
     }
 
-    fn append(&mut self, lines: &mut Vec<u8>, count: u64) {
-        let lost = self.lost.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            entry::write_loss(lost, SystemTime::now(), lines);
+    fn append(&mut self, lines: &mut Vec<u8>, count: u64, failed_before: bool) {
+        if self.lost > 0 {
+            entry::write_loss(self.lost, SystemTime::now(), lines);
         }
-        if let Err(error) = self.file.append(lines) {
-            // Once, and not for each request: the number of lost lines is logged as soon as possible.
-            if lost == 0 {
-                tracing::warn!(%error, "access log write failed");
+        match self.file.append(lines) {
+            Ok(()) => self.lost = 0,
+            Err(error) => {
+                // Once, and not for each write: the number of lost lines is logged as soon as possible.
+                if !failed_before {
+                    tracing::warn!(%error, "access log write failed");
+                }
+                self.lost += count;
             }
-            self.lost.fetch_add(lost + count, Ordering::Relaxed);
         }
         lines.clear();
     }

@@ -13,6 +13,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::{
     exchange::Exchange,
+    site::FileBody,
     upstream::{Answer, Upstream},
 };
 
@@ -34,6 +35,7 @@ enum Source {
     Memory(Bytes),
     // Not behind a `dyn`: nearly every response is one of these.
     Upstream(Answer),
+    File(FileBody),
     Any(UnsyncBoxBody<Bytes, BoxError>),
 }
 
@@ -57,6 +59,10 @@ where
 }
 
 impl Body {
+    pub(crate) fn from_file(file: FileBody) -> Self {
+        Self { source: Source::File(file), exchange: None, origin: None }
+    }
+
     pub(crate) fn from_upstream(answer: Answer) -> Self {
         Self { source: Source::Upstream(answer), exchange: None, origin: None }
     }
@@ -80,13 +86,18 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = match &mut self.source {
+        let Self { source, exchange, .. } = &mut *self;
+        let frame = match source {
             Source::Memory(bytes) if bytes.is_empty() => None,
             Source::Memory(bytes) => Some(Ok(Frame::data(std::mem::take(bytes)))),
             Source::Upstream(answer) => ready!(answer.poll_frame(cx)),
+            Source::File(file) => {
+                let files = exchange.as_ref().and_then(|exchange| exchange.files());
+                ready!(file.poll_frame(cx, files)).map(|frame| frame.map_err(Into::into))
+            }
             Source::Any(body) => ready!(Pin::new(body).poll_frame(cx)),
         };
-        if let (Some(exchange), Some(Ok(frame))) = (&self.exchange, &frame) {
+        if let (Some(exchange), Some(Ok(frame))) = (exchange, &frame) {
             exchange.sent(frame.data_ref().map_or(0, Bytes::len));
         }
         Poll::Ready(frame)
@@ -96,6 +107,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Memory(bytes) => bytes.is_empty(),
             Source::Upstream(answer) => answer.is_end_stream(),
+            Source::File(file) => file.is_end_stream(),
             Source::Any(body) => body.is_end_stream(),
         }
     }
@@ -104,6 +116,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Memory(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Upstream(answer) => answer.size_hint(),
+            Source::File(file) => file.size_hint(),
             Source::Any(body) => body.size_hint(),
         }
     }

@@ -15,6 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     access_log::Entry,
     connection_limiter::ConnectionPermit,
+    files::FileQueue,
     proxy::Proxy,
     traffic::{Counters, Outcome},
 };
@@ -56,6 +57,9 @@ impl Scheme {
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
+    // Requests reach it through their connection: all threads would write to the same memory if each request counted as
+    // a user of the proxy.
+    proxy: Arc<Proxy>,
     address: IpAddr,
     pub(crate) scheme: Scheme,
     /// Its `X-Forwarded-*` headers are trusted.
@@ -63,6 +67,7 @@ pub(crate) struct Peer {
     address_header: HeaderValue,
     forwarded_header: HeaderValue,
     requests: AtomicU32,
+    files: FileQueue,
     // A tunnel outlives the connection's task, and counts as a connection.
     _permit: OwnedSemaphorePermit,
     _seat: Option<ConnectionPermit>,
@@ -71,7 +76,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// Registers a new connection. Returns `None` if the client has too many.
     pub(crate) fn at(
-        proxy: &Proxy,
+        proxy: &Arc<Proxy>,
         address: SocketAddr,
         scheme: Scheme,
         permit: OwnedSemaphorePermit,
@@ -87,12 +92,14 @@ impl Peer {
             IpAddr::V6(address) => format!("for=\"[{address}]\";proto={}", scheme.as_str()),
         };
         Some(Arc::new(Self {
+            proxy: Arc::clone(proxy),
             address,
             scheme,
             is_trusted,
             address_header: to_header(address.to_string()),
             forwarded_header: to_header(forwarded),
             requests: AtomicU32::new(0),
+            files: FileQueue::default(),
             _permit: permit,
             _seat: seat,
         }))
@@ -118,6 +125,11 @@ impl Peer {
         &self.forwarded_header
     }
 
+    /// Returns the files that the connection sends.
+    pub(crate) fn files(&self) -> &FileQueue {
+        &self.files
+    }
+
     /// Returns whether a request of this connection has not been answered yet.
     pub(crate) fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
@@ -139,7 +151,7 @@ fn to_header(text: String) -> HeaderValue {
 #[derive(Debug)]
 struct Asked {
     time: SystemTime,
-    host: String,
+    host: Option<HeaderValue>,
     method: Method,
     uri: Uri,
 }
@@ -148,10 +160,9 @@ struct Asked {
 /// is dropped.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    proxy: Arc<Proxy>,
     peer: Arc<Peer>,
     application: Option<Arc<Application>>,
-    asked: Option<Box<Asked>>,
+    asked: Option<Asked>,
     began: Instant,
     status: AtomicU16,
     bytes_in: AtomicU64,
@@ -160,20 +171,18 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn begin<B>(
-        proxy: &Arc<Proxy>,
         peer: &Arc<Peer>,
-        application: Option<&Arc<Application>>,
+        application: Option<Arc<Application>>,
         request: &Request<B>,
     ) -> Arc<Self> {
         peer.requests.fetch_add(1, Ordering::Relaxed);
-        if let Some(application) = application {
+        if let Some(application) = &application {
             application.counters.begin();
         }
         Arc::new(Self {
-            proxy: Arc::clone(proxy),
             peer: Arc::clone(peer),
-            application: application.cloned(),
-            asked: proxy.notes_requests.then(|| Box::new(Asked::of(request))),
+            application,
+            asked: peer.proxy.notes_requests.then(|| Asked::of(request)),
             began: Instant::now(),
             status: AtomicU16::new(0),
             bytes_in: AtomicU64::new(0),
@@ -183,8 +192,16 @@ impl Exchange {
 
     /// Returns whether the application is below its limit of concurrent requests.
     pub(crate) fn fits(&self) -> bool {
-        let most = self.proxy.limits.per_application as u64;
+        let most = self.peer.proxy.limits.per_application as u64;
         self.application.as_ref().is_none_or(|application| application.counters.in_flight() <= most)
+    }
+
+    /// Returns the files that the connection sends, if the kernel can send files to it.
+    pub(crate) fn files(&self) -> Option<&FileQueue> {
+        match self.peer.scheme {
+            Scheme::Http => Some(self.peer.files()),
+            Scheme::Https => None,
+        }
     }
 
     pub(crate) fn answered(&self, status: u16) {
@@ -220,27 +237,27 @@ impl Drop for Exchange {
         if let Some(application) = &self.application {
             application.counters.end(outcome);
         }
-        if let Some(asked) = self.asked.take() {
-            let application = self.application.as_ref().map(|application| Arc::clone(&application.name));
-            self.proxy.access_log.note(asked.entry(application, outcome, self.peer.address));
+        if let Some(asked) = &self.asked {
+            let application = self.application.as_ref().map(|application| &*application.name);
+            self.peer.proxy.access_log.note(&asked.entry(application, outcome, self.peer.address));
         }
     }
 }
 
 impl Asked {
     fn of<B>(request: &Request<B>) -> Self {
-        let host = request.headers().get(header::HOST).map(HeaderValue::as_bytes).unwrap_or_default();
         Self {
             time: SystemTime::now(),
-            host: String::from_utf8_lossy(host).into_owned(),
+            host: request.headers().get(header::HOST).cloned(),
             method: request.method().clone(),
             uri: request.uri().clone(),
         }
     }
 
-    fn entry(self, application: Option<Arc<str>>, outcome: Outcome, peer: IpAddr) -> Entry {
+    fn entry<'a>(&'a self, application: Option<&'a str>, outcome: Outcome, peer: IpAddr) -> Entry<'a> {
         let Self { time, host, method, uri } = self;
         let Outcome { status, bytes_in, bytes_out, duration } = outcome;
-        Entry { time, application, host, method, uri, status, bytes_in, bytes_out, duration, peer }
+        let host = host.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+        Entry { time: *time, application, host, method, uri, status, bytes_in, bytes_out, duration, peer }
     }
 }

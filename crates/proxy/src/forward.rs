@@ -5,11 +5,12 @@ mod headers;
 mod tunnel;
 
 use std::{
+    borrow::Cow,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use hyper::{
     body::{Body as _, Incoming},
     upgrade::OnUpgrade,
@@ -56,18 +57,23 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let wants_upgrade = request.headers().contains_key(header::UPGRADE);
-    let early = tls::early_answer(proxy, peer, &request);
-    let hsts = tls::hsts(proxy, peer, &request);
-    let found = find(proxy, &request, &[]);
-    let application = found.as_ref().ok().map(|(application, _)| application);
-    let exchange = Exchange::begin(proxy, peer, application, &request);
-    let is_own = found.is_err();
-    let mut response = match (early, found) {
+    let host = host::of(request.uri(), request.headers());
+    let early = tls::early_answer(proxy, peer, &request, &host);
+    let hsts = tls::hsts(proxy, peer, &host);
+    let found = find(proxy, &host, request.uri(), &[]);
+    drop(host);
+    let (application, upstream) = match found {
+        Ok((application, upstream)) => (Some(application), Ok(upstream)),
+        Err(problem) => (None, Err(problem)),
+    };
+    let exchange = Exchange::begin(peer, application, &request);
+    let is_own = upstream.is_err();
+    let mut response = match (early, upstream) {
         (Some(response), _) => response,
         (None, Err(problem)) => page(problem, request.headers()),
         (None, Ok(_)) if !exchange.fits() => page(Problem::TooBusy, request.headers()),
-        (None, Ok((_, None))) => page(Problem::NotAnswering, request.headers()),
-        (None, Ok((_, Some(upstream)))) => {
+        (None, Ok(None)) => page(Problem::NotAnswering, request.headers()),
+        (None, Ok(Some(upstream))) => {
             Forward::new(proxy, peer, Arc::clone(&exchange), request).run(upstream).await
         }
     };
@@ -83,18 +89,19 @@ pub(crate) async fn answer(
     response
 }
 
-/// Returns the application of a request's host, and an upstream of it that is not among `tried`, if there is one.
-fn find<B>(
+/// Returns the application of a host, and an upstream of it that is not among `tried`, if there is one.
+fn find(
     proxy: &Proxy,
-    request: &Request<B>,
+    host: &Result<Cow<'_, str>, &'static str>,
+    uri: &Uri,
     tried: &[Weak<Upstream>],
 ) -> Result<(Arc<Application>, Option<Arc<Upstream>>), Problem> {
-    let host = host::of(request.uri(), request.headers()).map_err(Problem::BadRequest)?;
-    if !request.uri().path().starts_with('/') && request.uri().path() != "*" {
+    let host = host.as_deref().map_err(|reason| Problem::BadRequest(reason))?;
+    if !uri.path().starts_with('/') && uri.path() != "*" {
         return Err(Problem::BadRequest("the request's target is no path"));
     }
     let table = proxy.routes.table();
-    match table.find(&host) {
+    match table.find(host) {
         Some(entry) => Ok((Arc::clone(&entry.application), entry.balancer.pick(tried))),
         None if table.is_complete() => Err(Problem::UnknownHost),
         None => Err(Problem::Starting),
@@ -164,7 +171,8 @@ impl<'a> Forward<'a> {
         failure: &Failure,
         pauses: &mut impl Iterator<Item = Duration>,
     ) -> Result<Arc<Upstream>, Problem> {
-        if let (_, Some(upstream)) = find(self.proxy, &self.head, tried)? {
+        let host = host::of(self.head.uri(), self.head.headers());
+        if let (_, Some(upstream)) = find(self.proxy, &host, self.head.uri(), tried)? {
             return Ok(upstream);
         }
         if matches!(failure, Failure::Unreachable) {
@@ -172,7 +180,7 @@ impl<'a> Forward<'a> {
         }
         sleep(pauses.next().ok_or(Problem::NotAnswering)?).await;
         tried.clear();
-        find(self.proxy, &self.head, tried)?.1.ok_or(Problem::NotAnswering)
+        find(self.proxy, &host, self.head.uri(), tried)?.1.ok_or(Problem::NotAnswering)
     }
 
     fn page(&self, problem: Problem) -> Response<Body> {

@@ -8,6 +8,7 @@ mod close;
 mod connection_limiter;
 pub mod control;
 mod exchange;
+mod files;
 mod forward;
 mod host;
 mod http2;
@@ -25,6 +26,7 @@ mod tls;
 pub mod traffic;
 mod upstream;
 mod wire;
+mod workers;
 
 pub use run::{RunError, run, run_in_boot};
 pub use settings::{Limits, Settings, SuccessorCommand};

@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     io,
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -11,19 +11,19 @@ use std::{
 
 use thiserror::Error;
 use tokio::{
-    net::TcpListener,
     sync::mpsc,
     task::JoinSet,
-    time::{interval, sleep},
+    time::{interval, sleep, timeout},
 };
 
 use crate::{
     Limits, Settings,
-    accept::{accept, listen},
+    accept::listen,
     close::Phase,
     control::{self, Access, End, Folder, Inheritance, Leaving, Listeners, Successor},
     exchange::Scheme,
     proxy::Proxy,
+    workers::Workers,
 };
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -61,6 +61,9 @@ pub enum RunError {
     /// The handover from the running proxy failed.
     #[error("cannot take over from the running proxy")]
     TakeOver(#[source] io::Error),
+    /// The threads that serve connections cannot be started.
+    #[error("cannot start threads")]
+    Threads(#[source] io::Error),
 }
 
 /// Serves until `stop` resolves, a control request stops the proxy, or another proxy has taken over.
@@ -116,11 +119,13 @@ pub async fn run_in_boot(
     let mut tasks = JoinSet::new();
     proxy.predecessor.set(predecessor.is_some());
     tasks.spawn(wait_for(Arc::clone(&proxy), predecessor));
-    tasks.spawn(accept(Arc::clone(&proxy), listener, Scheme::Http));
+    let mut listeners = vec![(listener, Scheme::Http)];
     if let (Some(listener), Some(tls)) = (tls_listener, &proxy.tls) {
         tls.set_port(listener.local_addr().map_or(0, |address| address.port()));
-        tasks.spawn(accept(Arc::clone(&proxy), listener, Scheme::Https));
+        listeners.push((listener, Scheme::Https));
     }
+    let workers = Workers::start(&proxy, &listeners, settings.threads).map_err(RunError::Threads)?;
+    tasks.spawn(hold(Arc::clone(&proxy), listeners));
     tasks.spawn(server.run(control_socket));
     tasks.spawn(sweep(Arc::clone(&proxy)));
     let end = tokio::select! {
@@ -134,7 +139,18 @@ pub async fn run_in_boot(
         proxy.is_handed_over.set(true);
     }
     leave(&proxy, end).await;
+    proxy.closing.enter(Phase::Cutting);
+    // What they have not logged yet would be lost.
+    if timeout(MOMENT, workers.ended()).await.is_err() {
+        tracing::warn!("connections did not end in time");
+    }
     Ok(())
+}
+
+/// Holds the listening sockets for a successor as long as the proxy accepts connections.
+async fn hold(proxy: Arc<Proxy>, listeners: Vec<(Arc<TcpListener>, Scheme)>) {
+    proxy.closing.reached(Phase::Leaving).await;
+    drop(listeners);
 }
 
 /// The origin of the listening sockets.

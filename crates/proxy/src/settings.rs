@@ -1,6 +1,6 @@
 //! The settings of the proxy.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 
@@ -17,6 +17,8 @@ pub struct Settings {
     pub trusted: Vec<IpNet>,
     /// Its limits and timeouts.
     pub limits: Limits,
+    /// The number of threads that serve connections, at most eight; `None` for one for each processor.
+    pub threads: Option<NonZero<usize>>,
     /// Writes a line for each request.
     pub access_log: bool,
     /// The version that it reports.

@@ -28,11 +28,12 @@ use http::{
 };
 use tokio::task::spawn_blocking;
 
+pub(crate) use self::reader::FileBody;
 use self::{
     address::Address,
     answers::{Content, not_found, redirect, representation},
     conditions::Conditions,
-    release::{Entry, OpenError, Release},
+    release::{Access, Entry, OpenError, Release},
     representation::{Representation, Takes},
 };
 use crate::{
@@ -45,12 +46,16 @@ pub async fn serve<B>(folder: &Path, request: &Request<B>) -> Response<Body> {
     let answered = match Asked::of(request) {
         Err(problem) => Err(problem),
         Ok(asked) => {
-            let folder = folder.to_owned();
-            // Reading files blocks, which threads that serve requests must not.
-            spawn_blocking(move || asked.answer(&folder)).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "site response failed");
-                Err(Problem::TooBusy)
-            })
+            let found = match asked.find(folder, Access::Cached) {
+                Err(OpenError::Uncached) => {
+                    let folder = folder.to_owned();
+                    // Reading files blocks, which threads that serve requests must not.
+                    let finding = spawn_blocking(move || asked.find(&folder, Access::Disk));
+                    finding.await.unwrap_or_else(|error| Err(OpenError::Busy(error.into())))
+                }
+                found => found,
+            };
+            found.map_err(problem)
         }
     };
     let mut response = match answered {
@@ -64,6 +69,22 @@ pub async fn serve<B>(folder: &Path, request: &Request<B>) -> Response<Body> {
         *response.body_mut() = body::empty();
     }
     response
+}
+
+fn problem(error: OpenError) -> Problem {
+    match error {
+        OpenError::Missing => Problem::NotFound,
+        OpenError::Gone => Problem::Absent,
+        OpenError::Uncached => Problem::TooBusy,
+        OpenError::Busy(error) => {
+            tracing::warn!(%error, "site file open failed");
+            Problem::TooBusy
+        }
+        OpenError::Fault(error) => {
+            tracing::error!(%error, "site file read failed");
+            Problem::Absent
+        }
+    }
 }
 
 /// The parts of a request that a site uses.
@@ -100,31 +121,16 @@ impl Asked {
         })
     }
 
-    fn answer(&self, folder: &Path) -> Result<Response<Content>, Problem> {
-        self.find(folder).map_err(|error| match error {
-            OpenError::Missing => Problem::NotFound,
-            OpenError::Gone => Problem::Absent,
-            OpenError::Busy(error) => {
-                tracing::warn!(%error, "site file open failed");
-                Problem::TooBusy
-            }
-            OpenError::Fault(error) => {
-                tracing::error!(%error, "site file read failed");
-                Problem::Absent
-            }
-        })
-    }
-
-    fn find(&self, folder: &Path) -> Result<Response<Content>, OpenError> {
-        let release = Release::open(folder)?;
+    fn find(&self, folder: &Path, access: Access) -> Result<Response<Content>, OpenError> {
+        let release = Release::open(folder, access)?;
         let path = self.address.file();
         match self.entry(&release, &path) {
             Ok(Entry::File(file, metadata)) => {
                 let found = Representation::choose(&release, &path, file, metadata, self.takes)?;
-                representation(self, folder, found)
+                representation(self, folder, found, access)
             }
             Ok(Entry::Folder) => Ok(redirect(&self.address, self.query.as_deref())),
-            Err(OpenError::Missing) => self.instead(&release, folder),
+            Err(OpenError::Missing) => self.instead(&release, folder, access),
             Err(error) => Err(error),
         }
     }
@@ -139,12 +145,17 @@ impl Asked {
     }
 
     /// Returns the site's fallback for paths without a file.
-    fn instead(&self, release: &Release, folder: &Path) -> Result<Response<Content>, OpenError> {
+    fn instead(
+        &self,
+        release: &Release,
+        folder: &Path,
+        access: Access,
+    ) -> Result<Response<Content>, OpenError> {
         let own = |name: &str| Representation::open(release, Path::new(name), self.takes);
         let page = if self.takes_page { own("200.html") } else { Err(OpenError::Missing) };
         let mut response = match page {
-            Ok(page) => representation(self, folder, page)?,
-            Err(OpenError::Missing) => not_found(own("404.html")?, self.is_head)?,
+            Ok(page) => representation(self, folder, page, access)?,
+            Err(OpenError::Missing) => not_found(own("404.html")?, self.is_head, access)?,
             Err(error) => return Err(error),
         };
         response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));

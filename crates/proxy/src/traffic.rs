@@ -5,6 +5,7 @@
 //! with the process.
 
 use std::{
+    array,
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -14,6 +15,8 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+
+use crate::workers;
 
 /// The upper bounds of the duration buckets, in milliseconds. Longer requests are counted in the last
 /// bucket.
@@ -30,11 +33,19 @@ pub struct Traffic {
 /// The counters of one application.
 #[derive(Debug, Default)]
 pub struct Counters {
+    in_flight: AtomicU64,
+    /// Of each thread: threads that write to the same memory wait for each other.
+    ended: [Ended; workers::MOST],
+}
+
+/// The requests that ended on one thread.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Ended {
     /// By the first digit of the status: informational, successful, and so on.
     statuses: [AtomicU64; 5],
     /// Requests that ended without a response.
     unanswered: AtomicU64,
-    in_flight: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
     durations: [AtomicU64; BUCKETS],
@@ -126,19 +137,20 @@ impl Counters {
     pub fn end(&self, outcome: Outcome) {
         let Outcome { status, bytes_in, bytes_out, duration } = outcome;
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
-        self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+        let ended = &self.ended[workers::current()];
+        ended.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        ended.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
         let class = usize::from(status / 100).checked_sub(1);
-        let counter = class.and_then(|class| self.statuses.get(class));
-        counter.unwrap_or(&self.unanswered).fetch_add(1, Ordering::Relaxed);
+        let counter = class.and_then(|class| ended.statuses.get(class));
+        counter.unwrap_or(&ended.unanswered).fetch_add(1, Ordering::Relaxed);
         // The duration of an upgraded connection says nothing about the application.
         if status >= 200 {
             let bucket = DURATION_BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < duration);
-            if let Some(counter) = self.durations.get(bucket) {
+            if let Some(counter) = ended.durations.get(bucket) {
                 counter.fetch_add(1, Ordering::Relaxed);
             }
             let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-            self.duration_us.fetch_add(micros, Ordering::Relaxed);
+            ended.duration_us.fetch_add(micros, Ordering::Relaxed);
         }
     }
 
@@ -148,16 +160,18 @@ impl Counters {
     }
 
     fn read(&self, application: &str) -> ApplicationTraffic {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let sum = |counter: &dyn Fn(&Ended) -> &AtomicU64| {
+            self.ended.iter().map(|ended| counter(ended).load(Ordering::Relaxed)).sum::<u64>()
+        };
         ApplicationTraffic {
             application: application.to_owned(),
-            requests: self.statuses.each_ref().map(read),
-            unanswered: read(&self.unanswered),
-            in_flight: read(&self.in_flight),
-            bytes_in: read(&self.bytes_in),
-            bytes_out: read(&self.bytes_out),
-            durations: self.durations.each_ref().map(read),
-            duration_ms: read(&self.duration_us) / 1000,
+            requests: array::from_fn(|class| sum(&|ended| &ended.statuses[class])),
+            unanswered: sum(&|ended| &ended.unanswered),
+            in_flight: self.in_flight(),
+            bytes_in: sum(&|ended| &ended.bytes_in),
+            bytes_out: sum(&|ended| &ended.bytes_out),
+            durations: array::from_fn(|bucket| sum(&|ended| &ended.durations[bucket])),
+            duration_ms: sum(&|ended| &ended.duration_us) / 1000,
         }
     }
 }

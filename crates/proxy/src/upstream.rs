@@ -26,10 +26,14 @@ pub(crate) use self::{
     link::{Link, SendError},
     request::{Outgoing, Slot},
 };
-use crate::routes::{Endpoint, Target};
+use crate::{
+    routes::{Endpoint, Target},
+    workers,
+};
 
-/// The largest number of idle connections.
-const MOST_IDLE: usize = 256;
+/// The largest number of idle connections of each thread: as many as requests to one application by default, so that none
+/// is closed only to be opened again.
+const MOST_IDLE: usize = 1_024;
 
 /// The time for which an idle connection counts as fresh. An application may close an idle connection while
 /// a request is on its way, and not every request can be retried.
@@ -67,7 +71,8 @@ pub(crate) struct Upstream {
     pub(crate) destination: Destination,
     /// It was set since the machine booted: otherwise its address may belong to another container.
     pub(crate) is_trusted: bool,
-    idle: Mutex<VecDeque<Box<Link>>>,
+    /// The idle connections of each thread: a connection belongs to the runtime in which it was opened.
+    idle: Box<[Mutex<VecDeque<Box<Link>>>]>,
     /// The time until which it is avoided, in milliseconds of [`now`]; 0 if no connection to it has failed
     /// since the last success.
     avoided_until: AtomicU64,
@@ -77,7 +82,8 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Creates an upstream that notifies `gone` when it is no longer in use.
     pub(crate) fn new(destination: Destination, is_trusted: bool, gone: &Arc<Notify>) -> Arc<Self> {
-        let (idle, avoided_until) = (Mutex::default(), AtomicU64::new(0));
+        let idle = (0..workers::MOST).map(|_| Mutex::default()).collect();
+        let avoided_until = AtomicU64::new(0);
         Arc::new(Self { destination, is_trusted, idle, avoided_until, gone: Arc::clone(gone) })
     }
 
@@ -121,15 +127,21 @@ impl Upstream {
 
     /// Closes connections that have been idle for longer.
     pub(crate) fn close_idle(&self, longer_than: Duration) {
-        let mut idle = self.idle();
-        while idle.front().is_some_and(|link| link.idle_since.elapsed() > longer_than) {
-            idle.pop_front();
+        for idle in &self.idle {
+            let mut idle = lock(idle);
+            while idle.front().is_some_and(|link| link.idle_since.elapsed() > longer_than) {
+                idle.pop_front();
+            }
         }
     }
 
     fn idle(&self) -> MutexGuard<'_, VecDeque<Box<Link>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle[workers::current()])
     }
+}
+
+fn lock<T>(idle: &Mutex<T>) -> MutexGuard<'_, T> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the time since the first call, in milliseconds and never 0.

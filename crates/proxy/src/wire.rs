@@ -21,7 +21,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::scanner::{Place, Scanner};
-use crate::{Limits, exchange::Peer, stall::Stall};
+use crate::{Limits, exchange::Peer, files::Transport, stall::Stall};
 
 /// Bytes that are invalid in every head: hyper answers 400 and closes the connection.
 const SPOILER: &[u8] = b"\0\r\n\r\n";
@@ -131,10 +131,9 @@ impl<S> Wire<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.poll_unread(cx, written)
+impl<S: Transport> AsyncWrite for Wire<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[io::IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -142,7 +141,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let this = &mut *self;
+        let written = this.stream.poll_write_with_files(cx, slices, this.peer.files());
         self.poll_unread(cx, written)
     }
 

@@ -13,6 +13,7 @@ use launchway_domain::{
     auth::{ThrottleLimits, Token, TokenHash, TokenKind},
     extensions::PortPolicy,
     ids::InstanceId,
+    nodes::NodeInventory,
     quotas::Resource,
     routes::TrafficRouter,
     secret::{Entropy as _, SecretBox},
@@ -24,7 +25,7 @@ use launchway_infrastructure::{
     data_dir::{DataDir, DataDirError},
     database::{Database, DatabaseOptions, DatabaseUrl, DurableThrottle, ServerLock},
     extensions::PortAvailability,
-    git::HostedRepositories,
+    git::{GitFetcher, HostedRepositories},
     outbound::{Outbound, OutboundOptions},
     passwords::Argon2Hasher,
     routes::{FrontProxy, NoProxy},
@@ -36,6 +37,7 @@ use crate::{
     background::git_options,
     cli,
     config::Config,
+    engine::Engine,
     front_proxy,
     installation::{self, Checked, Installation},
     setup_token,
@@ -52,12 +54,17 @@ pub(crate) struct Assembly {
     pub(crate) context: ServiceContext,
     pub(crate) secrets: Arc<dyn SecretBox>,
     pub(crate) sites: Arc<ReleaseFolders>,
+    /// Fetches repositories. There is one, because it locks their caches.
+    pub(crate) fetcher: Arc<GitFetcher>,
     pub(crate) routes: Arc<Routes>,
     /// The token for a remote registration of the first administrator; `None` once there is one.
     pub(crate) setup_token: Option<String>,
     /// The lock on the PostgreSQL database, which is released with this value.
     pub(crate) server_lock: Option<ServerLock>,
 }
+
+/// The port of HTTPS, at which a front proxy with settings of its own serves TLS.
+const HTTPS_PORT: u16 = 443;
 
 /// The properties of one run of the server.
 #[derive(Clone, Default)]
@@ -91,7 +98,14 @@ impl Assembly {
         let sites = Arc::new(release_folders(config, data, &database)?);
         let routes = routes(config, data, (&database, &secrets), &sites, &run);
         let repositories = Arc::new(HostedRepositories::open(&git_options(config, data))?);
-        let adapters = (Arc::clone(&routes), Arc::clone(&secrets), repositories);
+        let fetcher = Arc::new(GitFetcher::open(git_options(config, data))?);
+        let adapters = Adapters {
+            routes: Arc::clone(&routes),
+            secrets: Arc::clone(&secrets),
+            repositories,
+            fetcher: Arc::clone(&fetcher),
+            nodes: Engine::new(config, id).nodes(),
+        };
         let ports = ports(config, &database, adapters, recognised, run)?;
         let context = ports.context.clone();
         let services = Services::new(ports);
@@ -103,6 +117,7 @@ impl Assembly {
             context,
             secrets,
             sites,
+            fetcher,
             routes,
             setup_token,
             server_lock,
@@ -279,18 +294,33 @@ fn routes(
     let routes = Routes::new(ports, front).with_extensions(Arc::new(database.clone()));
     let routes = match proxy {
         Some(proxy) => {
-            let certificates = Arc::new(database.clone());
-            routes.with_certificates(CertificatePublisher::new(certificates, Arc::clone(secrets), proxy))
+            let tls = config.proxy.as_ref().and_then(|proxy| proxy.tls_bind);
+            routes.with_certificates(CertificatePublisher::new(
+                Arc::new(database.clone()),
+                Arc::clone(secrets),
+                proxy,
+                Arc::new(run.clock.clone()),
+                tls.map_or(HTTPS_PORT, |address| address.port()),
+            ))
         }
         None => routes,
     };
     Arc::new(routes.beside(run.replica.clone()))
 }
 
+/// The adapters beside the database.
+struct Adapters {
+    routes: Arc<Routes>,
+    secrets: Arc<dyn SecretBox>,
+    repositories: Arc<HostedRepositories>,
+    fetcher: Arc<GitFetcher>,
+    nodes: Option<Arc<dyn NodeInventory>>,
+}
+
 fn ports(
     config: &Config,
     database: &Database,
-    (routes, secrets, repositories): (Arc<Routes>, Arc<dyn SecretBox>, Arc<HostedRepositories>),
+    adapters: Adapters,
     setup_token: TokenHash,
     run: Run,
 ) -> Result<Ports, Box<dyn Error>> {
@@ -315,7 +345,8 @@ fn ports(
         port_check: Arc::new(port_availability(config, store.clone())),
         audit: store.clone(),
         applications: store.clone(),
-        repositories,
+        changes: adapters.fetcher,
+        repositories: adapters.repositories,
         has_shared_repositories: config.deployments.repositories_dir.is_some(),
         certificates: store.clone(),
         certificate_parser: Arc::new(PemParser),
@@ -326,6 +357,7 @@ fn ports(
         idempotency: store.clone(),
         deploy_keys: store.clone(),
         webhooks: store.clone(),
+        nodes: adapters.nodes,
         notifications: store,
         outbound: outbound(config),
         key_maker: Arc::new(Ed25519Keys::new(entropy.clone())),
@@ -336,10 +368,10 @@ fn ports(
             quotas: config.quotas,
             images_only: false,
         },
-        routes,
+        routes: adapters.routes,
         throttle: Arc::new(DurableThrottle::new(database.clone(), ThrottleLimits::CONTRACT)),
         hasher: Arc::new(Argon2Hasher::new(entropy)),
-        secrets,
+        secrets: adapters.secrets,
         setup_token,
     })
 }

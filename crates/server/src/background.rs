@@ -10,7 +10,7 @@ use launchway_application::{
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
     notifications::{Sender, SenderTimings},
     reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
-    webhooks::{BranchPoller, BranchPollerPorts, BranchPollerTimings},
+    webhooks::{BranchPoller, BranchPollerPorts, BranchPollerTimings, PathWatcher, PathWatcherPorts},
     worker::{JobHandlers, Worker, WorkerTimings},
 };
 use launchway_domain::{
@@ -80,7 +80,7 @@ impl Background {
         let host_ports = Arc::new(assembly.database.clone());
         let outside = Outside {
             runtime_logs: runtime_logs(config, assembly, &engine),
-            source: Arc::new(GitFetcher::open(git_options(config, data))?),
+            source: Arc::clone(&assembly.fetcher),
             runner: engine.runner(HostRunner::open(compositions.clone(), host_ports, host)?),
             compositions: engine.composer(&compositions),
             engine,
@@ -356,9 +356,15 @@ fn comparison(config: &Config, assembly: &Assembly, source: &Arc<GitFetcher>) ->
     let database = Arc::new(assembly.database.clone());
     let ports = BranchPollerPorts {
         branches: database.clone(),
-        deploy_keys: database,
+        deploy_keys: database.clone(),
         secrets: Arc::clone(&assembly.secrets),
         source: source.clone(),
+        watcher: PathWatcher::new(PathWatcherPorts {
+            deployments: database.clone(),
+            deploy_keys: database.clone(),
+            secrets: Arc::clone(&assembly.secrets),
+            changes: source.clone(),
+        }),
     };
     let timings = BranchPollerTimings::each(config.deployments.branch_check);
     BranchPoller::new(ports, timings, assembly.context.clone())

@@ -6,6 +6,7 @@ use launchway_domain::{
     deployments::{Composer, Deployer, DeploymentRepository as _, EngineInventory, ImageBuilder},
     extensions::ExtensionRunner,
     ids::InstanceId,
+    nodes::NodeInventory,
     replicas::EngineIdentity,
 };
 use launchway_infrastructure::{
@@ -72,6 +73,11 @@ impl Engine {
             Some(swarm) => swarm.clone(),
             None => self.docker.clone(),
         }
+    }
+
+    /// Returns the nodes of the Swarm; `None` if there is one machine.
+    pub(crate) fn nodes(&self) -> Option<Arc<dyn NodeInventory>> {
+        self.swarm.clone().map(|swarm| -> Arc<dyn NodeInventory> { swarm })
     }
 
     pub(crate) fn composer(&self, compositions: &Arc<Compositions>) -> Arc<dyn Composer> {

@@ -9,10 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_infrastructure::{
-    data_dir::DataDir,
-    docker::swarm::{Availability, Node, SwarmEngine},
-};
+use launchway_domain::nodes::{Node, NodeAvailability, NodeInventory as _};
+use launchway_infrastructure::{data_dir::DataDir, docker::swarm::SwarmEngine};
 
 pub(crate) use self::prepare::{bridge_address, has_input_rule, prepare};
 use crate::{
@@ -41,11 +39,7 @@ pub(crate) fn list(config: &Config) -> Result<(), Box<dyn Error>> {
     for node in &nodes {
         let address = node.address.map(|address| address.to_string()).unwrap_or_default();
         let state = if node.is_ready { node.availability.as_str() } else { "down" };
-        let role = match (node.is_manager, node.is_leader) {
-            (true, true) => "leader",
-            (true, false) => "manager",
-            (false, _) => "worker",
-        };
+        let role = node.role.as_str();
         let takes = if node.takes_containers() { "yes" } else { "no" };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:width$}  {address:15}  {state:9}  {role:7}  {takes}", node.hostname);
@@ -59,7 +53,7 @@ pub(crate) fn activate(config: &Config, name: &str) -> Result<(), Box<dyn Error>
         let swarm = swarm(config).await?;
         let node = find(&swarm, name).await?;
         swarm.allow_applications(&node.id).await?;
-        swarm.set_availability(&node.id, Availability::Active).await?;
+        swarm.set_availability(&node.id, NodeAvailability::Active).await?;
         print_line(&format!("applications may run on {name}"));
         Ok(())
     })
@@ -72,7 +66,7 @@ pub(crate) fn drain(config: &Config, name: &str) -> Result<(), Box<dyn Error>> {
         let swarm = swarm(config).await?;
         let node = find(&swarm, name).await?;
         require_another(&swarm, &node).await?;
-        swarm.set_availability(&node.id, Availability::Pause).await?;
+        swarm.set_availability(&node.id, NodeAvailability::Pause).await?;
         let applications = swarm.applications_on(&node.id).await?;
         Ok::<_, Box<dyn Error>>((node, applications.into_iter().collect::<Vec<_>>()))
     })?;
@@ -99,7 +93,7 @@ pub(crate) fn drain(config: &Config, name: &str) -> Result<(), Box<dyn Error>> {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        swarm.set_availability(&node.id, Availability::Drain).await?;
+        swarm.set_availability(&node.id, NodeAvailability::Drain).await?;
         print_line(&format!("{name} is drained; `launchway node activate {name}` ends that"));
         Ok(())
     })

@@ -27,12 +27,13 @@ pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
         folder: folder(config)?,
         trusted: config.trusted_proxies.clone(),
         limits: Limits::default(),
+        threads: None,
         access_log: proxy.access_log,
         version: front_proxy::version(config, proxy)?,
         control_user: proxy.control_user,
         successor: successor()?,
     };
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         // Closing a terminal must not stop the applications.

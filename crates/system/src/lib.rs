@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod files;
+pub mod output;
 pub mod process;
 pub mod resolver;

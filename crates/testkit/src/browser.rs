@@ -11,6 +11,13 @@ use tempfile::TempDir;
 
 use crate::{client::Client, wait::until};
 
+/// The tabulator key.
+pub const TAB: &str = "\u{e004}";
+/// The enter key.
+pub const ENTER: &str = "\u{e007}";
+/// The arrow key that points down.
+pub const DOWN: &str = "\u{e015}";
+
 /// A Chromium with a profile of its own.
 pub struct Browser {
     driver: Child,
@@ -68,12 +75,17 @@ impl Browser {
 
     /// Returns the value of an expression in the page.
     pub fn value(&self, expression: &str) -> Value {
-        self.post("execute/sync", &json!({"script": format!("return {expression};"), "args": []}))
+        self.result(&format!("return {expression};"))
     }
 
     /// Runs statements in the page.
     pub fn run(&self, script: &str) {
-        self.post("execute/sync", &json!({"script": script, "args": []}));
+        self.result(script);
+    }
+
+    /// Runs statements in the page, and returns what they return, or what their promise becomes.
+    pub fn result(&self, script: &str) -> Value {
+        self.post("execute/sync", &json!({"script": script, "args": []}))
     }
 
     /// Waits until an expression is true, on this page or on the next one.
@@ -104,17 +116,31 @@ impl Browser {
         self.post(&format!("element/{id}/click"), &json!({}));
     }
 
+    /// Runs a command of the DevTools protocol.
+    pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        self.post("goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
+    }
+
+    /// Types text, and keys such as [`TAB`], on the keyboard.
+    pub fn press(&self, keys: &str) {
+        let each = |key: char| {
+            ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.to_string()})).into_iter()
+        };
+        let actions: Vec<Value> = keys.chars().flat_map(each).collect();
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": actions});
+        self.post("actions", &json!({"actions": [keyboard]}));
+    }
+
     /// Changes the size of the page. `is_mobile` shows it as a phone does.
     pub fn resize(&self, width: u32, height: u32, is_mobile: bool) {
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_mobile});
-        let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics});
-        self.post("goog/cdp/execute", &command);
+        self.devtools("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
     /// Sets the preferred colour scheme.
     pub fn prefer(&self, scheme: &str) {
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
-        self.post("goog/cdp/execute", &json!({"cmd": "Emulation.setEmulatedMedia", "params": features}));
+        self.devtools("Emulation.setEmulatedMedia", &features);
     }
 
     /// Returns the errors in the console of the browser since the last call, those of security policies too.
@@ -123,11 +149,17 @@ impl Browser {
         log.as_array().unwrap().iter().filter(|entry| entry["level"] == "SEVERE").cloned().collect()
     }
 
-    /// Writes a picture of the page into the folder of `LAUNCHWAY_TEST_SCREENSHOTS`, if it is set.
+    /// Writes a picture of the page, as PNG or WebP by its name, into the folder of `LAUNCHWAY_TEST_SCREENSHOTS`, if it
+    /// is set.
     pub fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("LAUNCHWAY_TEST_SCREENSHOTS") else { return };
-        let answer = self.client.get(&format!("/session/{}/screenshot", self.session)).json();
-        let picture = data_encoding::BASE64.decode(answer["value"].as_str().unwrap().as_bytes()).unwrap();
+        let format = Path::new(name).extension().unwrap().to_str().unwrap();
+        let options = match format {
+            "webp" => json!({"format": "webp", "quality": 90}),
+            _ => json!({"format": format}),
+        };
+        let answer = self.devtools("Page.captureScreenshot", &options);
+        let picture = data_encoding::BASE64.decode(answer["data"].as_str().unwrap().as_bytes()).unwrap();
         std::fs::write(Path::new(&folder).join(name), picture).unwrap();
     }
 }

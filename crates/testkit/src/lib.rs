@@ -1,6 +1,6 @@
 //! Shared test support: builders, a fixed clock, counting ids, a real PostgreSQL, the Docker engine
 //! of this machine, a Docker Swarm, stored compositions, receivers of notifications, repositories, an authenticator, a
-//! browser, and the running binary.
+//! browser, checks of accessibility, and the running binary.
 //!
 //! Values are neither random nor shared between tests: the same arrangement yields the same ones.
 //! Only `[dev-dependencies]` and the fault campaigns may depend on this crate.
@@ -11,6 +11,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be arranged must stop")]
 #![warn(missing_docs)]
 
+pub mod accessibility;
 pub mod authenticator;
 pub mod browser;
 pub mod builders;

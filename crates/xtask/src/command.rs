@@ -60,6 +60,9 @@ pub(crate) struct BenchOptions {
     /// Also write the results as Markdown, and the plots to `benchmarks` beside the file
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// Write only the plots, to this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with = "report")]
+    pub(crate) plots: Option<PathBuf>,
     /// Check that two reports agree within their spreads, instead of measuring
     #[arg(long, value_name = "REPORT", num_args = 2, exclusive = true)]
     pub(crate) compare: Vec<PathBuf>,
@@ -110,6 +113,8 @@ pub(crate) enum Section {
     LogLines,
     PushToLive,
     FrontProxy,
+    Dashboard,
+    Proxies,
     Definitions,
     Reconciler,
     Replicas,
@@ -178,11 +183,13 @@ mod tests {
 
     #[test]
     fn one_section_can_be_measured_alone_but_not_reported() {
-        let expected = BenchOptions { only: Some(Section::PushToLive), ..BenchOptions::default() };
-        assert_eq!(parse("bench --only push-to-live"), Ok(Command::Bench(expected)));
+        let only = |section| BenchOptions { only: Some(section), ..BenchOptions::default() };
+        assert_eq!(parse("bench --only push-to-live"), Ok(Command::Bench(only(Section::PushToLive))));
         assert_eq!(parse("bench --only dancing"), Err(ErrorKind::InvalidValue));
         assert!(parse("bench --only").is_err());
         assert!(parse("bench --only growth --report docs/benchmarks.md").is_err());
+        let expected = BenchOptions { plots: Some("docs/benchmarks".into()), ..only(Section::Proxies) };
+        assert_eq!(parse("bench --only proxies --plots docs/benchmarks"), Ok(Command::Bench(expected)));
     }
 
     #[test]

@@ -66,6 +66,9 @@ const TABLE: &[Need] = &[
         "tests put it in front of applications, and the benchmark beside the front proxy",
         &["caddy"],
     ),
+    Need::new("nginx", "the benchmark compares the front proxy with it", &["nginx-light"]),
+    Need::new("haproxy", "the benchmark compares the front proxy with it", &["haproxy"]),
+    Need::new("openssl", "the benchmark makes a certificate with it", &["openssl"]),
     Need::new(
         "systemd-analyze",
         "tests have it read and rate the units, and expand their filters; nothing is started by it",
@@ -78,6 +81,7 @@ const TABLE: &[Need] = &[
     ),
     Need::new("chromium", "tests open the dashboard and the API reference in it", &["chromium"]),
     Need::new("chromedriver", "tests drive the browser with it", &["chromium-driver"]),
+    Need::new("npm", "tests get axe-core by it, which checks that pages are accessible", &["npm"]),
     Need::new("ip", "tests and fault campaigns make network namespaces with it", &["iproute2"]),
     Need::new("wrk", "it makes the load of benchmarks, and of tests that no request fails", &["wrk"]),
     Need::new(

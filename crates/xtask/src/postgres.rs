@@ -23,9 +23,19 @@ pub(crate) struct Server {
     _scratch: Scratch,
 }
 
+/// The durability of commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// They survive a failure of the machine, as those of an installation do.
+    Machine,
+    /// They survive the death of any process, but not a failure of the machine: tests, which create and drop a database
+    /// each, would mostly wait for the disk.
+    Processes,
+}
+
 impl Server {
     /// Creates a cluster in a temporary folder and waits until it accepts connections.
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(durability: Durability) -> Result<Self> {
         let binaries = binaries().context("there is no PostgreSQL server here")?;
         let is_root = install::is_root()?;
         // The server refuses to run as root.
@@ -51,7 +61,7 @@ impl Server {
         let mut last = anyhow!("no attempt was made");
         for _ in 0..ATTEMPTS {
             let port = free_port()?;
-            configure(scratch.path(), port)?;
+            configure(scratch.path(), port, durability)?;
             match run(&command("pg_ctl", "-D cluster -l log -w -t 60 start")) {
                 Ok(_) => return Ok(Self { port, _scratch: scratch }),
                 Err(error) => last = error,
@@ -105,14 +115,17 @@ fn newest_first(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// Appends our settings; of a duplicate setting, the server takes the last.
-fn configure(folder: &Path, port: u16) -> Result<()> {
-    let settings = format!(
+fn configure(folder: &Path, port: u16, durability: Durability) -> Result<()> {
+    let mut settings = format!(
         "listen_addresses = '127.0.0.1'\n\
          port = {port}\n\
          unix_socket_directories = '{}'\n\
          max_connections = 400\n",
         folder.display()
     );
+    if durability == Durability::Processes {
+        settings.push_str("fsync = off\nfull_page_writes = off\n");
+    }
     let mut file = OpenOptions::new().append(true).open(folder.join("cluster/postgresql.conf"))?;
     Ok(file.write_all(settings.as_bytes())?)
 }
@@ -125,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_server_answers_while_it_lives_and_leaves_nothing_behind() {
-        let server = Server::start().unwrap();
+        let server = Server::start(Durability::Processes).unwrap();
         let (port, folder) = (server.port, server._scratch.path().to_owned());
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
         assert!(folder.join("cluster/postmaster.pid").exists());

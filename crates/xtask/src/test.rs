@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all checks that a change must pass.
 
-use std::{process::Command, time::Instant};
+use std::{process::Command, thread::available_parallelism, time::Instant};
 
 use anyhow::{Result, bail, ensure};
 use fs_err as fs;
@@ -9,7 +9,7 @@ use crate::{
     command::{OptionalProgram, TestOptions},
     engine::Engine,
     install,
-    postgres::Server,
+    postgres::{Durability, Server},
     workspace::{self, cargo},
 };
 
@@ -23,6 +23,8 @@ const SMALL_SET: &str = "clippy -p launchway-embedding -- -D warnings";
 
 /// The number of tests in the list of the slowest.
 const SLOWEST: usize = 20;
+/// The number of tests that run at once on a small machine.
+const MIN_TESTS_AT_ONCE: usize = 4;
 
 /// Runs every step in order and stops at the first that fails.
 pub(crate) fn run(options: &TestOptions) -> Result<()> {
@@ -36,7 +38,7 @@ pub(crate) fn run(options: &TestOptions) -> Result<()> {
         steps.push(with_nixpacks());
     }
     let started = Instant::now();
-    let server = Server::start()?;
+    let server = Server::start(Durability::Processes)?;
     passed("PostgreSQL started", started);
     let started = Instant::now();
     let engine = Engine::start()?;
@@ -99,7 +101,7 @@ fn steps(filters: &[String], nextest: bool) -> Result<Vec<Command>> {
     let mut steps = vec![cargo(FORMAT), cargo(LINTS), cargo(SMALL_SET), doc];
     if nextest {
         let mut tests = cargo("nextest run --workspace");
-        tests.args(filters);
+        tests.args(filters).env("NEXTEST_TEST_THREADS", tests_at_once().to_string());
         // The real tests come last, so that the run ends with their summary.
         steps.extend([cargo("test --workspace --doc"), tests]);
     } else if filters.is_empty() {
@@ -108,6 +110,12 @@ fn steps(filters: &[String], nextest: bool) -> Result<Vec<Command>> {
         bail!("filters go to cargo-nextest, which is not installed here");
     }
     Ok(steps)
+}
+
+/// Returns the number of tests that run at once: more than a small machine has cores, because most of them wait for
+/// timers, for the disk and for the engine.
+fn tests_at_once() -> usize {
+    available_parallelism().map_or(MIN_TESTS_AT_ONCE, |cores| cores.get().max(MIN_TESTS_AT_ONCE))
 }
 
 /// Returns the tests that are excluded by default, because they need a program that few machines have.

@@ -20,6 +20,7 @@ on_both!(
     a_shallow_clone_can_push_and_fetch,
     of_two_pushes_at_once_each_is_whole_or_refused,
     a_push_that_is_cut_changes_nothing,
+    a_push_that_changes_nothing_watched_is_stored_only,
 );
 
 fn a_push_deploys_and_shows_the_log_until_it_is_live(ada: Developer) {
@@ -210,4 +211,38 @@ fn noise(length: usize) -> Vec<u8> {
 fn output_of(mut program: Child, line: &str) -> Vec<u8> {
     program.stdin.take().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
     program.wait_with_output().unwrap().stdout
+}
+
+fn a_push_that_changes_nothing_watched_is_stored_only(ada: Developer) {
+    let site = ada.site("site");
+    let id = ada.pushed_shop(&site);
+    let watch = json!({"watch_paths": ["/*.html", "!/draft.html"]});
+    ada.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &watch).success();
+    let first = site.git(&["rev-parse", "HEAD"]);
+    site.write("docs/index.html", "words").commit();
+    let second = site.write("draft.html", "a draft").commit();
+    let text = ada.push(&site, &[&ada.remote(SHOP), "main"]);
+    let line = format!(
+        "remote: Ignored {} of main: no path of watch_paths changed since {}",
+        &second[..7],
+        &first[..7]
+    );
+    assert!(text.contains(&line) && text.contains("`launchway deploy shop` deploys it"), "{text}");
+    assert_eq!(ada.head(&id, "refs/heads/main"), Some(second.clone()));
+    assert_eq!(ada.deployments(&id).len(), 1);
+    // What was ignored is part of the next version.
+    site.write("draft.html", "another draft").commit();
+    let third = site.write("index.html", "the second page").commit();
+    assert!(ada.push(&site, &[&ada.remote(SHOP), "main"]).contains("remote: Live"));
+    assert_eq!(ada.deployments(&id)[0]["commit_hash"], third.as_str());
+    // So is a deployment by hand.
+    let fourth = site.write("draft.html", "the last draft").commit();
+    assert!(ada.push(&site, &[&ada.remote(SHOP), "main"]).contains("remote: Ignored"));
+    ada.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success();
+    until("the commit", || (ada.deployments(&id)[0]["commit_hash"] == fourth.as_str()).then_some(()));
+    // The commit that was deployed is gone after a force push, but its files are compared.
+    site.git(&["reset", "--quiet", "--hard", &first]);
+    site.write("docs/other.html", "words").commit();
+    let text = ada.push(&site, &["--force", &ada.remote(SHOP), "main"]);
+    assert!(text.contains("remote: Live"), "{text}");
 }

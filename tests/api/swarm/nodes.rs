@@ -7,6 +7,7 @@ use std::{
 };
 
 use launchway_testkit::client::Client;
+use serde_json::json;
 
 use super::stage::{SwarmStage, WEB};
 use crate::{
@@ -110,6 +111,11 @@ fn a_drained_node_loses_its_applications_but_no_request() {
     };
     let line = |text: &str| text.lines().find(|line| line.starts_with(&on)).unwrap().to_owned();
     assert!(line(&list()).contains("drain") && line(&list()).ends_with("no"), "{}", list());
+    let nodes = swarm.stage.admin.get("/api/v1/cluster/nodes").success();
+    let of = |name: &str| nodes.as_array().unwrap().iter().find(|node| node["hostname"] == name).unwrap();
+    assert_eq!((&of(&on)["availability"], &of(&on)["takes_applications"]), (&json!("drain"), &json!(false)));
+    assert_eq!((&of(&now[0])["is_ready"], &of(&now[0])["takes_applications"]), (&json!(true), &json!(true)));
+    assert_eq!(nodes.as_array().unwrap().iter().filter(|node| node["role"] == "leader").count(), 1);
     let activated = swarm.stage.server.command(&["node", "activate", &on]).output().unwrap();
     assert!(activated.status.success(), "{activated:?}");
     assert!(line(&list()).contains("active") && line(&list()).ends_with("yes"), "{}", list());

@@ -5,7 +5,7 @@ use launchway_domain::{
     applications::{
         ApplicationName, BasePath, Blueprint, Branch, BuildPack, CopyCount, DockerfilePath, Environment,
         GitCredentials, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository, RunCommand,
-        Variables,
+        Variables, WatchPaths,
     },
     ids::ApplicationId,
 };
@@ -49,6 +49,9 @@ input! {
         /// The number of copies that run; default 1. If nothing else changes, copies are started or stopped without a
         /// deployment.
         replicas: Option<CopyCount>,
+        /// Patterns in the syntax of `.gitignore`, relative to the top folder of the repository. A push deploys only if
+        /// it changes a path that they match; an empty array means any path.
+        watch_paths: Option<WatchPaths>,
     }
 }
 
@@ -121,6 +124,7 @@ impl From<CreateApplication> for NewApplication {
                 health_check_path: rest.health_check_path,
                 auto_deploy: rest.auto_deploy.unwrap_or(true),
                 copies: rest.replicas.unwrap_or_default(),
+                watch_paths: rest.watch_paths.unwrap_or_default(),
             },
             credentials,
             build_variables: rest.build_variables.unwrap_or_default(),
@@ -162,6 +166,7 @@ impl From<UpdateApplication> for ApplicationChange {
             health_check_path: rest.health_check_path,
             auto_deploy: rest.auto_deploy,
             copies: rest.replicas,
+            watch_paths: rest.watch_paths,
             build_variables: rest.build_variables,
             environment_variables: rest.environment_variables,
         }

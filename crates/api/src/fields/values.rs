@@ -10,7 +10,7 @@ use launchway_domain::{
     applications::{
         ApplicationName, ApplicationState, BasePath, Branch, BuildPack, CopyCount, DockerfilePath,
         Environment, HealthCheckPath, Hostname, InvalidVariables, Labels, Port, ProxyServer, RunCommand,
-        Variables,
+        Variables, WatchPath, WatchPaths,
     },
     audit,
     auth::{ApiTokenName, Password, Permission, Permissions},
@@ -283,6 +283,17 @@ impl Field for Labels {
 
     fn schema() -> Value {
         json!({"type": "array", "items": line_of(1, 63, "team=web"), "maxItems": Self::MOST})
+    }
+}
+
+impl Field for WatchPaths {
+    fn read(value: Value) -> Result<Self, Invalid> {
+        Ok(strings(value)?.try_into()?)
+    }
+
+    fn schema() -> Value {
+        let pattern = line_of(1, WatchPath::LONGEST, "apps/web/**");
+        json!({"type": "array", "items": pattern, "maxItems": Self::MOST})
     }
 }
 

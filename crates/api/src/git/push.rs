@@ -7,7 +7,11 @@ use actix_web::{
     http::StatusCode,
     web::{Data, Payload},
 };
-use launchway_application::{Error, logs::LogSubject, sources::Pushed};
+use launchway_application::{
+    Error,
+    logs::{Followed, LogFollower, LogSubject},
+    sources::Pushed,
+};
 use launchway_domain::{
     auth::Actor,
     deployments::DeploymentState,
@@ -27,12 +31,6 @@ use super::{
 };
 use crate::{Api, applications::describe};
 
-/// The interval at which the log of a deployment is read.
-const INTERVAL: Duration = Duration::from_millis(250);
-/// The number of lines that are read at once.
-const BATCH: i64 = 500;
-/// The time without a line after which an empty packet keeps the connection open.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The interval of checks that the client may still read.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
@@ -113,27 +111,29 @@ impl Terminal {
     /// Shows the log until the deployment has finished, and returns the last sentence; `None` if the client is gone.
     async fn follow(&self, mut actor: Actor, id: DeploymentId) -> Result<Option<String>, Error> {
         let services = &self.api.services;
-        let Ok(_permit) = services.streams.open(&actor) else {
+        let Ok(permit) = services.streams.open(&actor) else {
             return Ok(Some(format!(
                 "Too many logs are followed; `launchway logs --deployment {id}` shows this one"
             )));
         };
         let log = services.logs.open(&actor, LogSubject::Deployment(id), LogFilter::default()).await?;
-        let (mut seen, mut last_sign, mut last_check) = (None, Instant::now(), Instant::now());
+        let application = log.application.clone();
+        let (mut follower, mut last_check) = (LogFollower::new(log, None, permit), Instant::now());
         loop {
-            // Read first, so that a line between the two queries is not missed.
+            // Read first, so that a line between the two queries is not missed. The log of a live deployment has no end.
             let state = services.sources.state(&actor, id).await?;
-            let lines = services.logs.lines_after(&actor, &log, seen, BATCH).await?;
+            let lines = match follower.poll(&services.logs, &actor).await? {
+                Followed::Lines(lines) => lines,
+                Followed::Nothing | Followed::End => Vec::new(),
+            };
             let is_empty = lines.is_empty();
-            for line in lines {
-                seen = Some(line.id());
-                last_sign = Instant::now();
-                if line.level != Level::Runtime && !self.print(&line.text).await {
+            for line in lines.iter().filter(|line| line.level != Level::Runtime) {
+                if !self.print(&line.text).await {
                     return Ok(None);
                 }
             }
             if is_empty && state.is_over() {
-                let url = services.applications.url(&log.application);
+                let url = services.applications.url(&application);
                 return Ok(Some(ended(state, url.as_deref())));
             }
             if self.api.is_stopping() {
@@ -141,11 +141,8 @@ impl Terminal {
                     "The server is stopping; the deployment continues at its next start".to_owned(),
                 ));
             }
-            if last_sign.elapsed() >= KEEP_ALIVE {
-                last_sign = Instant::now();
-                if !self.output.send(sideband(2, b" ")).await {
-                    return Ok(None);
-                }
+            if follower.needs_sign() && !self.output.send(sideband(2, b" ")).await {
+                return Ok(None);
             }
             if last_check.elapsed() >= CHECK_EVERY {
                 last_check = Instant::now();
@@ -155,7 +152,7 @@ impl Terminal {
                 actor = again;
             }
             if is_empty {
-                sleep(INTERVAL).await;
+                sleep(LogFollower::INTERVAL).await;
             }
         }
     }

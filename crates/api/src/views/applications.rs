@@ -56,6 +56,8 @@ pub(crate) struct ApplicationView {
     /// The number of copies that should run.
     #[schema(example = 1)]
     replicas: u16,
+    /// The paths of which a push must change one to deploy it; empty if any does.
+    watch_paths: Vec<String>,
     organization_id: Uuid,
     user_id: Uuid,
     #[schema(no_recursion)]
@@ -134,6 +136,7 @@ impl From<&Application> for ApplicationView {
             ),
             auto_deploy: blueprint.auto_deploy,
             replicas: blueprint.copies.get(),
+            watch_paths: blueprint.watch_paths.as_slice().iter().map(ToString::to_string).collect(),
             organization_id: application.organization_id.into(),
             user_id: application.user_id.into(),
             organization: None,

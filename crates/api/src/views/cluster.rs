@@ -1,7 +1,7 @@
 //! Views of the servers of the installation.
 
 use launchway_application::replicas::ClusterStatus;
-use launchway_domain::replicas::ReplicaStatus;
+use launchway_domain::{nodes::Node, replicas::ReplicaStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -72,6 +72,48 @@ impl ReplicaView {
             routes_behind: (routes_epoch - status.routes_seen).max(0),
             started_at: replica.started_at.into(),
             seen_at: status.seen_at.into(),
+        }
+    }
+}
+
+/// A machine that runs containers of applications.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Node)]
+pub(crate) struct NodeView {
+    /// The id in the Swarm.
+    #[schema(example = "qk9ltvpzp6r2r8lz1sm1imk1x")]
+    id: String,
+    #[schema(example = "server-1")]
+    hostname: String,
+    /// The address at which the other nodes reach it; `null` if it is unknown.
+    #[schema(example = "10.0.0.7")]
+    address: Option<String>,
+    /// `leader`, `manager` or `worker`.
+    #[schema(example = "worker")]
+    role: &'static str,
+    /// `active`, `pause` or `drain`.
+    #[schema(example = "active")]
+    availability: &'static str,
+    /// True if it answers.
+    is_ready: bool,
+    /// True if new containers of applications can be started on it: it answers, is prepared, and is active.
+    takes_applications: bool,
+    /// The version of its container engine.
+    #[schema(example = "20.10.24")]
+    engine_version: String,
+}
+
+impl From<Node> for NodeView {
+    fn from(node: Node) -> Self {
+        Self {
+            takes_applications: node.takes_containers(),
+            id: node.id.to_string(),
+            hostname: node.hostname,
+            address: node.address.map(|address| address.to_string()),
+            role: node.role.as_str(),
+            availability: node.availability.as_str(),
+            is_ready: node.is_ready,
+            engine_version: node.version,
         }
     }
 }

@@ -4,7 +4,7 @@ use launchway_domain::{
     applications::{
         Application, ApplicationDetail, ApplicationName, BasePath, Blueprint, Branch, BuildPack, CopyCount,
         DockerfilePath, Environment, HealthCheckPath, Hostname, Labels, Port, ProxyServer, Repository,
-        RunCommand, Variables, Write,
+        RunCommand, Variables, WatchPaths, Write,
     },
     audit::{Action as Did, Event, Resource as Audited},
     auth::Actor,
@@ -60,6 +60,8 @@ pub struct ApplicationChange {
     pub auto_deploy: Option<bool>,
     /// The number of copies that run. If nothing else changes, they are started or stopped without a deployment.
     pub copies: Option<CopyCount>,
+    /// The paths of which a push must change one to deploy it.
+    pub watch_paths: Option<WatchPaths>,
     /// The variables of the build.
     pub build_variables: Option<Variables>,
     /// The environment variables of the containers.
@@ -95,6 +97,7 @@ impl ApplicationChange {
         note(self.health_check_path.is_some(), "health_check_path");
         note(self.auto_deploy.is_some(), "auto_deploy");
         note(self.copies.is_some(), "replicas");
+        note(self.watch_paths.is_some(), "watch_paths");
         note(self.build_variables.is_some(), "build_variables");
         note(self.environment_variables.is_some(), "environment_variables");
 
@@ -126,6 +129,7 @@ impl ApplicationChange {
             health_check_path: self.health_check_path.or(old.health_check_path),
             auto_deploy: self.auto_deploy.unwrap_or(old.auto_deploy),
             copies: self.copies.unwrap_or(old.copies),
+            watch_paths: self.watch_paths.unwrap_or(old.watch_paths),
         };
         let OpenSecrets { build_variables, environment_variables, .. } = old_secrets.clone();
         let secrets = OpenSecrets {
@@ -283,6 +287,9 @@ fn shown(blueprint: &Blueprint, field: &str) -> Option<String> {
         "health_check_path" => blueprint.health_check_path.as_ref()?.to_string(),
         "auto_deploy" => blueprint.auto_deploy.to_string(),
         "replicas" => blueprint.copies.get().to_string(),
+        "watch_paths" => {
+            blueprint.watch_paths.as_slice().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
         _ => return None,
     })
 }

@@ -120,6 +120,18 @@ impl Sources {
             // Git refused the branch, and says why.
             return Ok(Pushed { report, ..Pushed::default() });
         }
+        if let Some(deployed) = self.unchanged_since(application, &pending.new).await? {
+            self.forget_upload(application.id, branch).await?;
+            let (name, commit) = (&application.blueprint.name, pending.new.short());
+            let lines = vec![
+                format!(
+                    "Ignored {commit} of {branch}: no path of watch_paths changed since {}",
+                    deployed.short()
+                ),
+                format!("`launchway deploy {name}` deploys it"),
+            ];
+            return Ok(Pushed { report, lines, deployment: None });
+        }
         let how = How::push(branch);
         if let Err(error) = self.deploy(application, pending, actor.author(), &how).await {
             let error = Error::from(error);

@@ -52,11 +52,13 @@ impl Sources {
         });
         // The application has another branch or another source since.
         let Some(how) = how else { return Ok(()) };
+        let is_push = pending.reference == branch_reference(&how.branch);
+        if is_push && self.unchanged_since(&application, &pending.new).await?.is_some() {
+            return self.forget_upload(application.id, &how.branch).await;
+        }
         let author = Author::launchway(Chain::from(Some(pending.organization)));
         match self.deploy(&application, pending, author, &how).await {
-            Ok(()) if pending.reference == branch_reference(&how.branch) => {
-                self.forget_upload(application.id, &how.branch).await
-            }
+            Ok(()) if is_push => self.forget_upload(application.id, &how.branch).await,
             Ok(()) => Ok(()),
             Err(error @ (StoreError::Unavailable(_) | StoreError::Internal(_))) => Err(error.into()),
             Err(error) => {

@@ -8,26 +8,26 @@ use std::{
 };
 
 use launchway_domain::{
-    applications::{Application, GitPlace, Repository, Transport},
+    applications::Application,
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
     deployments::{CommitHash, DeploymentKind, GitSource, SourceFetcher, StepError},
     ids::ApplicationId,
-    organizations::{DeployKey, DeployKeyRepository, Scope},
-    secret::{Secret, SecretBox},
+    organizations::DeployKeyRepository,
+    secret::SecretBox,
     store::StoreError,
     webhooks::{BranchHead, FollowedBranches, Write},
 };
 use tokio::{
     sync::{Semaphore, watch},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
-use crate::{
-    Error, ServiceContext,
-    applications::{Vault, titled},
-    deployments::Request,
+use super::{
+    PathWatcher,
+    git_sources::{GitSources, is_by_ssh},
 };
+use crate::{Error, ServiceContext, applications::titled, deployments::Request};
 
 /// The ports of the branch poller.
 pub struct BranchPollerPorts {
@@ -39,6 +39,8 @@ pub struct BranchPollerPorts {
     pub secrets: Arc<dyn SecretBox>,
     /// Resolves the head of a branch.
     pub source: Arc<dyn SourceFetcher>,
+    /// Compares commits with the paths that applications watch.
+    pub watcher: PathWatcher,
 }
 
 /// The interval and the timeout of the branch poller.
@@ -64,7 +66,7 @@ const AT_ONCE: usize = 4;
 /// Compares branches with what was deployed, and deploys missed commits.
 pub struct BranchPoller {
     ports: BranchPollerPorts,
-    vault: Vault,
+    sources: GitSources,
     timings: BranchPollerTimings,
     context: ServiceContext,
 }
@@ -86,8 +88,8 @@ type Troubled = HashSet<ApplicationId>;
 impl BranchPoller {
     /// Returns a poller over `ports`.
     pub fn new(ports: BranchPollerPorts, timings: BranchPollerTimings, context: ServiceContext) -> Self {
-        let vault = Vault::new(Arc::clone(&ports.secrets));
-        Self { ports, vault, timings, context }
+        let sources = GitSources::new(Arc::clone(&ports.deploy_keys), Arc::clone(&ports.secrets));
+        Self { ports, sources, timings, context }
     }
 
     /// Polls immediately and then periodically, until `stop` is true.
@@ -148,13 +150,10 @@ impl BranchPoller {
         for application in self.ports.branches.followers().await? {
             let organization = application.organization_id;
             if is_by_ssh(&application) && !keys.contains_key(&organization) {
-                keys.insert(
-                    organization,
-                    self.ports.deploy_keys.deploy_key(Scope::of_record(organization)).await?,
-                );
+                keys.insert(organization, self.sources.key_of(&application).await?);
             }
-            let source = match self.source_of(&application, keys.get(&organization).and_then(Option::as_ref))
-            {
+            let key = keys.get(&organization).and_then(Option::as_ref);
+            let source = match self.sources.with_key(&application, key) {
                 Ok(Some(source)) => source,
                 Ok(None) => continue,
                 Err(error) => {
@@ -174,30 +173,7 @@ impl BranchPoller {
         Ok(questions)
     }
 
-    /// Returns the source to query for one application, with its organization's deploy key if it needs one.
-    fn source_of(
-        &self,
-        application: &Application,
-        key: Option<&DeployKey>,
-    ) -> Result<Option<GitSource>, Error> {
-        let (Repository::Git(url), Some(branch)) =
-            (&application.blueprint.repository, &application.blueprint.branch)
-        else {
-            return Ok(None);
-        };
-        let credentials = self.vault.open(application)?.credentials;
-        let key = match key.filter(|_| is_by_ssh(application)) {
-            Some(key) => {
-                let place = DeployKey::associated_data(application.organization_id);
-                let opened = self.ports.secrets.open(&place, &key.private_key)?;
-                Some(Secret::new(String::from_utf8_lossy(opened.expose()).into_owned()))
-            }
-            None => None,
-        };
-        Ok(Some(GitSource { url: url.clone(), branch: branch.clone(), credentials, key }))
-    }
-
-    /// Deploys `commit` if the application missed it.
+    /// Deploys `commit` if the application missed it and a watched path changed.
     async fn catch_up(
         &self,
         application: &Application,
@@ -212,6 +188,10 @@ impl BranchPoller {
         };
         if !self.ports.branches.is_missed(&head).await? {
             return Ok(());
+        }
+        let deadline = Instant::now() + self.timings.max_wait;
+        if self.ports.watcher.unchanged_since(application, commit, deadline).await?.is_some() {
+            return self.pass_over(head).await;
         }
         let request = Request::of(application, DeploymentKind::Fresh, &self.context);
         let (branch, short) = (&source.branch, commit.short());
@@ -236,6 +216,18 @@ impl BranchPoller {
         }
         Ok(())
     }
+
+    /// Records that a commit changes nothing that the application watches, so that it is not compared again.
+    async fn pass_over(&self, head: BranchHead) -> Result<(), Error> {
+        let (application, commit, at) = (head.application, head.commit.clone(), self.context.clock.now());
+        let writes =
+            vec![Write::RequireMissed(head).into(), Write::PassOver { application, commit, at }.into()];
+        match self.context.commit_as_leader(writes).await {
+            // A deployment was requested in the meantime.
+            Ok(()) | Err(StoreError::Stale) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Logs a failing query once, until it succeeds again.
@@ -243,11 +235,6 @@ fn note(troubled: &mut Troubled, id: ApplicationId, reason: &dyn fmt::Display) {
     if troubled.insert(id) {
         tracing::warn!(%reason, application.id = %id, "a branch could not be compared with what was deployed");
     }
-}
-
-fn is_by_ssh(application: &Application) -> bool {
-    let Repository::Git(url) = &application.blueprint.repository else { return false };
-    matches!(url.place(), GitPlace::Remote { transport: Transport::Ssh, .. })
 }
 
 fn wording(source: &GitSource) -> Wording {

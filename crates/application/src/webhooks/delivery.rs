@@ -1,6 +1,6 @@
 //! Handles deliveries of code hosts.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::{Application, Branch},
@@ -13,11 +13,15 @@ use launchway_domain::{
     webhooks::{Change, Delivery, DeliveryMark, KeptSecret, Push, Write},
 };
 
+use tokio::time::Instant;
+
 use super::{Ignored, WebhookOutcome, Webhooks, payload, verification::beside};
 use crate::{Error, applications::titled, deployments::Request};
 
 /// The number of attempts at a delivery while the records change concurrently.
 const ATTEMPTS: u32 = 3;
+/// The time for comparing the commits of a delivery. Gitea waits five seconds for an answer, others ten.
+const COMPARISON: Duration = Duration::from_secs(4);
 
 /// A delivery with a valid signature.
 struct Verified {
@@ -25,6 +29,8 @@ struct Verified {
     mark: DeliveryMark,
     secret: KeptSecret,
     origin: Origin,
+    /// The end of the time for comparing commits.
+    deadline: Instant,
 }
 
 impl Verified {
@@ -57,7 +63,8 @@ impl Webhooks {
         let secret = self.verify(&delivery).await?;
         let read = Arc::clone(&delivery);
         let (mark, changes) = beside(move || (read.mark(), payload::changes(&read))).await?;
-        let verified = Verified { delivery, mark, secret, origin };
+        let deadline = Instant::now() + COMPARISON;
+        let verified = Verified { delivery, mark, secret, origin, deadline };
         let mut attempt = 1;
         loop {
             match self.handle(&verified, changes.as_deref()).await {
@@ -150,10 +157,29 @@ impl Webhooks {
                     plan.pass_over.extend(push.head.clone().map(|head| (application.id, head)));
                 }
                 None if is_live => plan.ignored.push(Ignored::is_live(push)),
-                None => plan.deploy.push((application.clone(), push.clone())),
+                None => match self.unwatched(verified, application, push).await? {
+                    Some(ignored) => {
+                        plan.ignored.push(ignored);
+                        plan.pass_over.extend(push.head.clone().map(|head| (application.id, head)));
+                    }
+                    None => plan.deploy.push((application.clone(), push.clone())),
+                },
             }
         }
         Ok(plan)
+    }
+
+    /// Returns why a push does not concern an application, if it changes no path that the application watches.
+    async fn unwatched(
+        &self,
+        verified: &Verified,
+        application: &Application,
+        push: &Push,
+    ) -> Result<Option<Ignored>, StoreError> {
+        let Some(commit) = push.head.clone() else { return Ok(None) };
+        let watcher = &self.ports.watcher;
+        let deployed = watcher.unchanged_since(application, &commit, verified.deadline).await?;
+        Ok(deployed.map(|deployed| Ignored::Unwatched { commit, deployed }))
     }
 
     /// Returns the live commits of the applications that follow a push.

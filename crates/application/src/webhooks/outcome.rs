@@ -32,6 +32,13 @@ pub enum Ignored {
     Skipped(Option<CommitHash>, &'static str),
     /// The commit is live already.
     Live(Option<CommitHash>),
+    /// No path that the application watches differs between the commit and the deployed one.
+    Unwatched {
+        /// The pushed commit.
+        commit: CommitHash,
+        /// The commit that was deployed last.
+        deployed: CommitHash,
+    },
     /// The push changed nothing.
     Nothing,
 }
@@ -65,6 +72,12 @@ impl fmt::Display for Ignored {
                 write!(f, "{}: its message contains `{words}`", of(commit.as_ref()))
             }
             Self::Live(commit) => write!(f, "{}: it is live already", of(commit.as_ref())),
+            Self::Unwatched { commit, deployed } => write!(
+                f,
+                "commit {}: no path of watch_paths changed since {}",
+                commit.short(),
+                deployed.short()
+            ),
             Self::Nothing => f.write_str("push without a change"),
         }
     }
@@ -103,6 +116,13 @@ mod tests {
             (
                 WebhookOutcome::Ignored(Ignored::Skipped(commit.clone(), "[skip ci]")),
                 "Ignored commit aaaaaaa: its message contains `[skip ci]`",
+            ),
+            (
+                WebhookOutcome::Ignored(Ignored::Unwatched {
+                    commit: "a".repeat(40).parse().unwrap(),
+                    deployed: "b".repeat(40).parse().unwrap(),
+                }),
+                "Ignored commit aaaaaaa: no path of watch_paths changed since bbbbbbb",
             ),
             (WebhookOutcome::Ignored(Ignored::Live(commit)), "Ignored commit aaaaaaa: it is live already"),
             (WebhookOutcome::Ignored(Ignored::Nothing), "Ignored push without a change"),

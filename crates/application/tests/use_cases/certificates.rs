@@ -156,7 +156,13 @@ impl Managed {
             sites: Arc::new(MockSiteStore::new()),
             router: Arc::new(MockTrafficRouter::new()),
         };
-        let publisher = CertificatePublisher::new(certificates.clone(), Arc::new(a_box()), Arc::new(server));
+        let publisher = CertificatePublisher::new(
+            certificates.clone(),
+            Arc::new(a_box()),
+            Arc::new(server),
+            Arc::new(FixedClock::default()),
+            443,
+        );
         let ports = CertificateManagerPorts {
             certificates,
             issuer: issuer.map(|result| -> Arc<dyn CertificateIssuer> { Arc::new(Issuer(result)) }),
@@ -374,6 +380,12 @@ async fn an_unreadable_key_leaves_other_certificates_served() {
         sites: Arc::new(MockSiteStore::new()),
         router: Arc::new(router),
     };
-    let publisher = CertificatePublisher::new(Arc::new(certificates), Arc::new(a_box()), Arc::new(server));
+    let publisher = CertificatePublisher::new(
+        Arc::new(certificates),
+        Arc::new(a_box()),
+        Arc::new(server),
+        Arc::new(FixedClock::default()),
+        443,
+    );
     Routes::new(ports, None).with_certificates(publisher).follow_all().await.unwrap();
 }

@@ -22,6 +22,7 @@ mod login_attempts;
 mod logins;
 mod logs;
 mod maintenance;
+mod nodes;
 mod notifications;
 mod organizations;
 mod passwords;

@@ -9,14 +9,14 @@ use launchway_application::{
 };
 use launchway_domain::{
     applications::{Application, GitUrl, Repository},
-    deployments::{CommitHash, Write as DeploymentWrite},
+    deployments::{CommitHash, Deployment, Write as DeploymentWrite},
     ids::DeploymentId,
-    sources::{PendingSource, PushRequest, Received, RefUpdate, packet, sideband},
+    sources::{Comparison, PendingSource, PushRequest, Received, RefUpdate, packet, sideband},
     store::{StoreError, Write},
 };
 use launchway_testkit::{
     CountingIds,
-    builders::{an_actor, parsed},
+    builders::{a_deployment, an_actor, parsed},
 };
 use mockall::predicate::eq;
 
@@ -127,6 +127,63 @@ async fn a_push_is_announced_received_deployed_and_ended() {
     let pushed = pushed.await.unwrap();
     assert_eq!(pushed.deployment, Some(id()));
     assert!(pushed.report.accepts(MAIN));
+}
+
+/// Returns an application that watches a folder, with a version of the commit `a`.
+fn watching() -> (Application, Deployment) {
+    let mut application = web().watching(&["apps/web/"]).build();
+    application.blueprint.repository = hosted().blueprint.repository;
+    application.secrets = crate::applications::secrets(application.id, "{}", "{}");
+    let deployed = a_deployment().of(&application).made_of('a').build();
+    (application, deployed)
+}
+
+fn expect_comparison(ports: &mut MockedPorts, deployed: Deployment, touched: Option<bool>) {
+    ports.deployments.expect_newest().once().return_once(|_, _| Ok(vec![deployed]));
+    let compares = |asked: &Comparison| (&asked.old, &asked.new) == (&hash('a'), &hash('b'));
+    ports.changes.expect_touches().withf(compares).once().return_once(move |_| Ok(touched));
+}
+
+#[tokio::test]
+async fn a_push_that_changes_nothing_watched_is_stored() {
+    for (touched, deploys) in [(Some(false), false), (Some(true), true), (None, true)] {
+        let mut ports = MockedPorts::with_a_box();
+        let (application, deployed) = watching();
+        expect_application(&mut ports, application.id, Some(application.clone()));
+        expect_announcement(&mut ports, true);
+        expect_receive(&mut ports, "ok refs/heads/main\n");
+        expect_comparison(&mut ports, deployed, touched);
+        ports.repositories.expect_resolve().once().return_once(|_, _| Ok(None));
+        if deploys {
+            ports.expect_any_commit();
+        }
+        let target = SourceTarget::Existing(Box::new(application));
+        let services = ports.services();
+        let ada = an_actor().build();
+        let pushed = services.sources.push(&ada, &target, push(MAIN, Some(hash('b'))), &no_description);
+        let pushed = pushed.await.unwrap();
+        assert!(pushed.report.accepts(MAIN));
+        assert_eq!(pushed.deployment.is_some(), deploys, "{touched:?}");
+        let line = "Ignored bbbbbbb of main: no path of watch_paths changed since aaaaaaa";
+        assert_eq!(pushed.lines[0] == line, !deploys, "{pushed:?}");
+    }
+}
+
+#[tokio::test]
+async fn recovery_ignores_a_push_that_changes_nothing_watched() {
+    let mut ports = MockedPorts::with_a_box();
+    let (application, deployed) = watching();
+    let pending = pending(&application);
+    let left = pending.clone();
+    ports.repositories.expect_pending().once().return_once(|| Ok(vec![left]));
+    ports.deployments.expect_get().once().return_once(|_, _| Ok(None));
+    let head = ports.repositories.expect_resolve().with(eq(application.id), eq(MAIN));
+    head.once().return_once(|_, _| Ok(Some(hash('b'))));
+    expect_application(&mut ports, application.id, Some(application));
+    expect_comparison(&mut ports, deployed, Some(false));
+    ports.repositories.expect_resolve().once().return_once(|_, _| Ok(None));
+    ports.repositories.expect_end().with(eq(pending)).once().return_once(|_| Ok(()));
+    ports.services().sources.recover().await.unwrap();
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod branch_poller;
 mod delivery;
 mod secrets;
+mod watch_paths;
 
 use launchway_domain::{
     applications::Repository,

@@ -22,7 +22,7 @@ use launchway_application::{
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
-    webhooks::{BranchPoller, BranchPollerPorts, BranchPollerTimings},
+    webhooks::{BranchPoller, BranchPollerPorts, BranchPollerTimings, PathWatcher, PathWatcherPorts},
     worker::{JobHandlers, Worker, WorkerTimings},
 };
 use launchway_domain::{
@@ -72,6 +72,8 @@ pub(crate) struct State {
     pub(crate) followers: Vec<Application>,
     /// The applications that missed the head of their branch.
     pub(crate) missed: Vec<ApplicationId>,
+    /// The result of comparisons of commits.
+    pub(crate) touched: Option<bool>,
     /// The pending jobs.
     pub(crate) waiting: VecDeque<ClaimedJob>,
     /// The jobs that were claimed and have not ended.
@@ -90,6 +92,8 @@ pub(crate) struct State {
     pub(crate) failing_appends: usize,
     /// The time of the last container output in the log.
     pub(crate) last_printed: Option<Timestamp>,
+    /// The time of the last line that another server stores while this one reads the output of a container.
+    pub(crate) printed_elsewhere: Option<Timestamp>,
     pub(crate) found: Vec<DiscoveredResource>,
     /// True if the engine sends no events of containers.
     pub(crate) is_quiet: bool,
@@ -230,6 +234,12 @@ impl World {
             deploy_keys: Arc::clone(self) as _,
             secrets: Arc::new(a_box()),
             source: Arc::clone(self) as _,
+            watcher: PathWatcher::new(PathWatcherPorts {
+                deployments: Arc::clone(self) as _,
+                deploy_keys: Arc::clone(self) as _,
+                secrets: Arc::new(a_box()),
+                changes: Arc::clone(self) as _,
+            }),
         };
         BranchPoller::new(ports, BranchPollerTimings::each(Duration::from_secs(60)), self.context())
     }

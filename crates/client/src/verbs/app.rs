@@ -100,6 +100,10 @@ struct Fields {
     /// Deploy on push
     #[arg(long, value_name = "BOOL")]
     auto_deploy: Option<bool>,
+    /// Pattern of paths that a push must change to deploy, as in .gitignore; replaces the existing ones, can be
+    /// repeated, and "" removes them
+    #[arg(long = "watch-path", value_name = "PATTERN")]
+    watch_paths: Vec<String>,
     /// Proxy that terminates TLS in front of it: launchway or caddy
     #[arg(long, value_name = "PROXY")]
     proxy_server: Option<String>,
@@ -109,6 +113,8 @@ impl Fields {
     /// Returns the given fields, by their names in the API.
     fn given(&self) -> Map<String, Value> {
         let labels = Some(&self.labels).filter(|labels| !labels.is_empty());
+        let watched: Vec<_> = self.watch_paths.iter().filter(|pattern| !pattern.is_empty()).collect();
+        let watch_paths = Some(watched).filter(|_| !self.watch_paths.is_empty());
         let all = [
             ("name", json!(self.name)),
             ("repository", json!(self.repository)),
@@ -125,6 +131,7 @@ impl Fields {
             ("post_run_command", json!(self.post_run_command)),
             ("labels", json!(labels)),
             ("auto_deploy", json!(self.auto_deploy)),
+            ("watch_paths", json!(watch_paths)),
             ("proxy_server", json!(self.proxy_server)),
         ];
         let given = all.into_iter().filter(|(_, value)| !value.is_null());
@@ -154,6 +161,7 @@ struct Shown {
     labels: Vec<String>,
     auto_deploy: bool,
     replicas: u16,
+    watch_paths: Vec<String>,
     deployments: Vec<Deployment>,
 }
 
@@ -187,6 +195,7 @@ fn described(shown: &Shown, addresses: &[String], screen: &Screen) -> String {
         ("Before traffic", shown.pre_run_command.clone()),
         ("After traffic", shown.post_run_command.clone()),
         ("Deploy on push", yes_or_no(shown.auto_deploy)),
+        ("Watched paths", shown.watch_paths.join("\n")),
         ("TLS proxy", if shown.proxy_server == "caddy" { "caddy".to_owned() } else { String::new() }),
         ("Labels", shown.labels.join(", ")),
         ("Changed", ago(&application.updated_at)),
@@ -265,7 +274,11 @@ mod tests {
     fn whatever_a_file_can_say_can_be_changed() {
         let mut line = vec!["edit".to_owned()];
         for (key, _) in KEYS {
-            let flag = if *key == "labels" { "label".to_owned() } else { key.replace('_', "-") };
+            let flag = match *key {
+                // One value for each.
+                "labels" | "watch_paths" => key.trim_end_matches('s').replace('_', "-"),
+                key => key.replace('_', "-"),
+            };
             let value = match *key {
                 "port" | "replicas" => "1",
                 "auto_deploy" => "true",
@@ -277,5 +290,13 @@ mod tests {
         assert_eq!(given.len(), KEYS.len());
         assert!(KEYS.iter().all(|(key, _)| given.contains_key(*key)), "{given:?}");
         assert!(Line::parse_from(["edit"]).fields.given().is_empty());
+    }
+
+    #[test]
+    fn an_empty_pattern_removes_the_watched_paths() {
+        let given = |line: &[&str]| Line::parse_from(line).fields.given();
+        assert_eq!(given(&["edit", "--watch-path", ""])["watch_paths"], json!([]));
+        let two = ["edit", "--watch-path", "a/", "--watch-path", "!b"];
+        assert_eq!(given(&two)["watch_paths"], json!(["a/", "!b"]));
     }
 }

@@ -4,7 +4,7 @@ use launchway_application::{Error, applications::NewApplication};
 use launchway_domain::{
     applications::{
         Application, Blueprint, Branch, BuildPack, CopyCount, HealthCheckPath, Hostname, Labels, Port,
-        ProxyServer, Repository, RunCommand,
+        ProxyServer, Repository, RunCommand, WatchPaths,
     },
     value::InvalidValue,
 };
@@ -12,7 +12,7 @@ use launchway_domain::{
 use crate::{fields::Fields, form::Form};
 
 /// Reads a port.
-pub(super) fn port(text: &str) -> Result<Port, InvalidValue> {
+pub(crate) fn port(text: &str) -> Result<Port, InvalidValue> {
     let number: i64 =
         text.trim().parse().map_err(|_invalid| InvalidValue::text("a number between 1 and 65535", text))?;
     number.try_into()
@@ -39,6 +39,12 @@ pub(super) fn proxy_server(text: &str) -> Result<ProxyServer, InvalidValue> {
 pub(super) fn labels(text: &str) -> Result<Labels, InvalidValue> {
     let labels = text.split(',').map(str::trim).filter(|label| !label.is_empty());
     labels.map(str::to_owned).collect::<Vec<_>>().try_into()
+}
+
+/// Reads the patterns of watched paths, one in each line.
+pub(super) fn watch_paths(text: &str) -> Result<WatchPaths, InvalidValue> {
+    let patterns = text.lines().filter(|line| !line.trim().is_empty());
+    patterns.map(str::to_owned).collect::<Vec<_>>().try_into()
 }
 
 /// Reads a new application.
@@ -103,6 +109,7 @@ pub(super) fn new_application(form: &Form) -> Result<NewApplication, Error> {
         health_check_path,
         auto_deploy: form.is_checked("auto_deploy"),
         copies: CopyCount::ONE,
+        watch_paths: WatchPaths::default(),
     };
     let environment_variables = environment_variables.unwrap_or_default();
     Ok(NewApplication { credentials, environment_variables, ..blueprint.into() })
@@ -113,6 +120,7 @@ pub(super) fn shown(application: &Application) -> Form {
     let blueprint = &application.blueprint;
     let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
     let labels: Vec<_> = blueprint.labels.as_slice().iter().map(ToString::to_string).collect();
+    let watched: Vec<_> = blueprint.watch_paths.as_slice().iter().map(ToString::to_string).collect();
     Form::default()
         .with("name", blueprint.name.as_str())
         .with("repository", blueprint.repository.as_str())
@@ -128,6 +136,7 @@ pub(super) fn shown(application: &Application) -> Form {
         .with("post_run_command", text(blueprint.post_run_command.as_ref().map(RunCommand::as_str)))
         .with("proxy_server", blueprint.proxy_server.as_str())
         .with("labels", labels.join(", "))
+        .with("watch_paths", watched.join("\n"))
         .with("health_check_path", text(blueprint.health_check_path.as_ref().map(HealthCheckPath::as_str)))
         .with("auto_deploy", if blueprint.auto_deploy { "on" } else { "" })
 }

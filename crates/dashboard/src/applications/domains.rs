@@ -1,24 +1,47 @@
 //! The domains of an application.
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::StatusCode,
-    web::{Data, Path},
-};
+use actix_web::{HttpResponse, web::Path};
 use askama::Template;
 use launchway_application::Error;
-use launchway_domain::applications::{Application, Hostname, ProxyServer};
+use launchway_domain::{
+    applications::{Application, Hostname, ProxyServer},
+    certificates::{Certificate, CertificateState},
+};
 
 use super::{Head, application_id};
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     fields::Fields,
     form::{Form, Submitted},
-    frame::{Frame, Section, page_with, see_other},
+    format::Time,
+    frame::{Frame, Section, page_after, see_other},
     router::PREFIX,
-    visitor::Visitor,
 };
+
+struct CertificateRow {
+    domain: String,
+    state: &'static str,
+    kind: &'static str,
+    not_after: Option<Time>,
+    last_error: Option<String>,
+}
+
+impl From<(Certificate, CertificateState)> for CertificateRow {
+    fn from((certificate, state): (Certificate, CertificateState)) -> Self {
+        Self {
+            domain: certificate.domain.to_string(),
+            state: state.as_str(),
+            kind: match state {
+                CertificateState::Valid => "good",
+                CertificateState::Pending => "busy",
+                CertificateState::Expired | CertificateState::Failed => "bad",
+            },
+            not_after: certificate.issued.map(|issued| Time(issued.not_after)),
+            last_error: certificate.last_error,
+        }
+    }
+}
 
 #[derive(Template)]
 #[template(path = "domains.html")]
@@ -29,38 +52,39 @@ struct DomainsPage<'a> {
     further: Vec<String>,
     automatic: String,
     is_behind_caddy: bool,
+    certificates: Vec<CertificateRow>,
     form: &'a Form,
 }
 
 pub(super) async fn domains_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
+    context: PageContext,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
-    let (detail, _) = dashboard.services.applications.detail(&visitor, application_id(&path)?).await?;
-    show(&request, &dashboard, &visitor, &detail.summary.application, &Form::default(), None)
+    let (detail, _) =
+        context.services().applications.detail(&context.visitor, application_id(&path)?).await?;
+    show(&context, &detail.summary.application, &Form::default(), None).await
 }
 
-fn show(
-    request: &HttpRequest,
-    dashboard: &Dashboard,
-    visitor: &Visitor,
+async fn show(
+    context: &PageContext,
     application: &Application,
     form: &Form,
     error: Option<&PageError>,
 ) -> Result<HttpResponse, PageError> {
+    let certificates =
+        context.services().certificates.of_applications(&context.visitor, &[application.id]).await?;
     let title = format!("Domains of {}", application.blueprint.name);
     let template = DomainsPage {
-        frame: Frame::new(request, visitor, Section::Applications, title).with_error(error),
-        head: Head::new(dashboard, visitor, application, "domains"),
+        frame: context.frame(Section::Applications, title).with_error(error),
+        head: Head::new(context, application, "domains"),
         main: application.blueprint.domain.as_ref().map(ToString::to_string),
         further: application.further_domains.iter().map(ToString::to_string).collect(),
         automatic: application.automatic_host.as_str().to_owned(),
         is_behind_caddy: application.blueprint.proxy_server == ProxyServer::Caddy,
+        certificates: certificates.into_iter().map(CertificateRow::from).collect(),
         form,
     };
-    page_with(error.map_or(StatusCode::OK, PageError::status), &template)
+    page_after(error, &template)
 }
 
 fn domain(form: &Form) -> Result<Hostname, Error> {
@@ -69,32 +93,29 @@ fn domain(form: &Form) -> Result<Hostname, Error> {
 }
 
 pub(super) async fn add(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
+    Submitted { context, form }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
     let added = match domain(&form) {
-        Ok(domain) => dashboard.services.applications.add_domain(&visitor, id, domain).await,
+        Ok(domain) => context.services().applications.add_domain(&context.visitor, id, domain).await,
         Err(error) => Err(error),
     };
     match added {
         Ok(_) => Ok(see_other(format!("{PREFIX}/applications/{id}/domains?done=added"))),
         Err(error) => {
-            let (detail, _) = dashboard.services.applications.detail(&visitor, id).await?;
+            let (detail, _) = context.services().applications.detail(&context.visitor, id).await?;
             let application = &detail.summary.application;
-            show(&request, &dashboard, &visitor, application, &form, Some(&error.into()))
+            show(&context, application, &form, Some(&error.into())).await
         }
     }
 }
 
 pub(super) async fn remove(
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
+    Submitted { context, form }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    dashboard.services.applications.remove_domain(&visitor, id, domain(&form)?).await?;
+    context.services().applications.remove_domain(&context.visitor, id, domain(&form)?).await?;
     Ok(see_other(format!("{PREFIX}/applications/{id}/domains?done=removed")))
 }

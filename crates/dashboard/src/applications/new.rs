@@ -1,18 +1,17 @@
 //! The page of a new application.
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web::Data};
+use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use launchway_application::Error;
 use launchway_domain::auth::{Action, Permission, Resource};
 
 use super::blueprint::new_application;
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     form::{Form, Submitted},
     frame::{Frame, Section, page_with, see_other},
     router::PREFIX,
-    visitor::Visitor,
 };
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
@@ -49,35 +48,26 @@ struct NewPage<'a> {
     packs: &'static [Pack],
 }
 
-pub(super) async fn new_page(request: HttpRequest, visitor: Visitor) -> Result<HttpResponse, PageError> {
-    visitor.require(CREATE).map_err(Error::from)?;
+pub(super) async fn new_page(context: PageContext) -> Result<HttpResponse, PageError> {
+    context.visitor.require(CREATE).map_err(Error::from)?;
     let form = Form::default()
         .with("branch", "main")
         .with("environment", "production")
         .with("port", "8080")
         .with("build_pack", "dockerfile")
         .with("auto_deploy", "on");
-    show(&request, &visitor, &form, None)
+    show(&context, &form, None)
 }
 
-fn show(
-    request: &HttpRequest,
-    visitor: &Visitor,
-    form: &Form,
-    error: Option<&PageError>,
-) -> Result<HttpResponse, PageError> {
-    let frame = Frame::new(request, visitor, Section::Applications, "New application").with_error(error);
+fn show(context: &PageContext, form: &Form, error: Option<&PageError>) -> Result<HttpResponse, PageError> {
+    let frame = context.frame(Section::Applications, "New application").with_error(error);
     let status = error.map_or(StatusCode::OK, PageError::status);
     page_with(status, &NewPage { frame, form, packs: PACKS })
 }
 
-pub(super) async fn create(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
+pub(super) async fn create(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
     let created = match new_application(&form) {
-        Ok(new) => dashboard.services.applications.create(&visitor, new, None).await,
+        Ok(new) => context.services().applications.create(&context.visitor, new, None).await,
         Err(error) => Err(error),
     };
     match created {
@@ -88,6 +78,6 @@ pub(super) async fn create(
                 None => format!("{PREFIX}/applications/{}?done=created", detail.summary.application.id),
             }))
         }
-        Err(error) => show(&request, &visitor, &form, Some(&error.into())),
+        Err(error) => show(&context, &form, Some(&error.into())),
     }
 }

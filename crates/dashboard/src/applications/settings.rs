@@ -1,10 +1,6 @@
 //! The settings of an application.
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::StatusCode,
-    web::{Data, Path},
-};
+use actix_web::{HttpResponse, http::StatusCode, web::Path};
 use askama::Template;
 use launchway_application::{Error, applications::ApplicationChange};
 use launchway_domain::{applications::Application, ids::ApplicationId};
@@ -14,13 +10,12 @@ use super::{
     new::{PACKS, Pack},
 };
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     fields::Fields,
     form::{Form, Submitted},
     frame::{Frame, Section, page_with, see_other},
     router::PREFIX,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -33,51 +28,41 @@ struct SettingsPage<'a> {
 }
 
 pub(super) async fn settings_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
+    context: PageContext,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
-    let application = application(&dashboard, &visitor, application_id(&path)?).await?;
-    show(&request, &dashboard, &visitor, &application, &blueprint::shown(&application), None)
+    let application = application(&context, application_id(&path)?).await?;
+    show(&context, &application, &blueprint::shown(&application), None)
 }
 
-async fn application(
-    dashboard: &Dashboard,
-    visitor: &Visitor,
-    id: ApplicationId,
-) -> Result<Application, Error> {
-    let (detail, _) = dashboard.services.applications.detail(visitor, id).await?;
+async fn application(context: &PageContext, id: ApplicationId) -> Result<Application, Error> {
+    let (detail, _) = context.services().applications.detail(&context.visitor, id).await?;
     Ok(detail.summary.application)
 }
 
 fn show(
-    request: &HttpRequest,
-    dashboard: &Dashboard,
-    visitor: &Visitor,
+    context: &PageContext,
     application: &Application,
     form: &Form,
     error: Option<&PageError>,
 ) -> Result<HttpResponse, PageError> {
     let title = format!("Settings of {}", application.blueprint.name);
-    let frame = Frame::new(request, visitor, Section::Applications, title).with_error(error);
-    let head = Head::new(dashboard, visitor, application, "settings");
+    let frame = context.frame(Section::Applications, title).with_error(error);
+    let head = Head::new(context, application, "settings");
     let status = error.map_or(StatusCode::OK, PageError::status);
     page_with(status, &SettingsPage { frame, head, form, packs: PACKS })
 }
 
 pub(super) async fn save(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
+    Submitted { context, form }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    let before = application(&dashboard, &visitor, id).await?;
+    let before = application(&context, id).await?;
     let redeploy = form.is_checked("redeploy");
     let saved = match change(&form, &blueprint::shown(&before)) {
         Ok(change) => {
-            dashboard.services.applications.update(&visitor, id, change, Some(redeploy), None).await
+            context.services().applications.update(&context.visitor, id, change, Some(redeploy), None).await
         }
         Err(error) => Err(error),
     };
@@ -86,20 +71,21 @@ pub(super) async fn save(
             let done = if redeploy { "saved-redeployed" } else { "saved" };
             Ok(see_other(format!("{PREFIX}/applications/{id}/settings?done={done}")))
         }
-        Err(error) => show(&request, &dashboard, &visitor, &before, &form, Some(&error.into())),
+        Err(error) => show(&context, &before, &form, Some(&error.into())),
     }
 }
 
 /// Returns the change of the fields that differ from `shown`, which the visitor saw. Fields that were emptied cannot be
 /// removed by an update.
 fn change(form: &Form, shown: &Form) -> Result<ApplicationChange, Error> {
-    let changed: Vec<_> =
-        form.iter().filter(|(name, value)| shown.text(name).trim() != value.trim()).collect();
+    // Browsers send the lines of a field with carriage returns.
+    let is_changed = |name: &str, value: &str| shown.text(name).trim() != value.replace("\r\n", "\n").trim();
+    let changed: Vec<_> = form.iter().filter(|(name, value)| is_changed(name, value)).collect();
     let mut fields = Fields::of(form);
     let mut change = ApplicationChange::default();
     for (name, value) in changed {
         let is_emptied = value.trim().is_empty() && !shown.text(name).is_empty();
-        if is_emptied && name != "labels" {
+        if is_emptied && !matches!(name, "labels" | "watch_paths") {
             let _noted = fields.refuse::<()>(format!("{name} cannot be removed, only changed"));
             continue;
         }
@@ -129,6 +115,12 @@ fn change(form: &Form, shown: &Form) -> Result<ApplicationChange, Error> {
                 labels
                     .map(|value| change.labels = Some(value))
                     .or_else(|invalid| fields.refuse(format!("labels {invalid}")))
+            }
+            "watch_paths" => {
+                let patterns = blueprint::watch_paths(value);
+                patterns
+                    .map(|value| change.watch_paths = Some(value))
+                    .or_else(|invalid| fields.refuse(format!("watch_paths {invalid}")))
             }
             _ => Ok(()),
         };

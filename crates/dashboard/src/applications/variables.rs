@@ -1,10 +1,6 @@
 //! The variables of an application.
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::StatusCode,
-    web::{Data, Path},
-};
+use actix_web::{HttpResponse, web::Path};
 use askama::Template;
 use launchway_application::{
     Error,
@@ -17,13 +13,12 @@ use launchway_domain::{
 
 use super::{Head, application_id};
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     fields::{Fields, read_env, write_env},
     form::{Form, Submitted},
-    frame::{Frame, Section, page_with, see_other},
+    frame::{Frame, Section, page_after, see_other},
     router::PREFIX,
-    visitor::Visitor,
 };
 
 /// Reads the lines of an `.env` file as variables.
@@ -45,20 +40,16 @@ struct VariablesPage {
 }
 
 pub(super) async fn variables_page(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    visitor: Visitor,
+    context: PageContext,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    let (detail, shown) = dashboard.services.applications.detail(&visitor, id).await?;
-    show(&request, &dashboard, &visitor, &detail.summary.application, &shown, None)
+    let (detail, shown) = context.services().applications.detail(&context.visitor, id).await?;
+    show(&context, &detail.summary.application, &shown, None)
 }
 
 fn show(
-    request: &HttpRequest,
-    dashboard: &Dashboard,
-    visitor: &Visitor,
+    context: &PageContext,
     application: &Application,
     shown: &ShownVariables,
     refused: Option<(&Form, &PageError)>,
@@ -71,30 +62,28 @@ fn show(
         None => write_env(variables.iter()),
     };
     let template = VariablesPage {
-        frame: Frame::new(request, visitor, Section::Applications, title).with_error(error),
-        head: Head::new(dashboard, visitor, application, "variables"),
-        may_see: visitor.may(Resource::Deploy, Action::Update),
+        frame: context.frame(Section::Applications, title).with_error(error),
+        head: Head::new(context, application, "variables"),
+        may_see: context.may(Resource::Deploy, Action::Update),
         environment_names: names(&shown.environment),
         build_names: names(&shown.build),
         environment: text("environment_variables", &shown.environment),
         build: text("build_variables", &shown.build),
         is_open: refused.is_some(),
     };
-    page_with(error.map_or(StatusCode::OK, PageError::status), &template)
+    page_after(error, &template)
 }
 
 pub(super) async fn save(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
+    Submitted { context, form }: Submitted,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let id = application_id(&path)?;
-    let (detail, shown) = dashboard.services.applications.detail(&visitor, id).await?;
+    let (detail, shown) = context.services().applications.detail(&context.visitor, id).await?;
     let redeploy = form.is_checked("redeploy");
     let saved = match change(&form) {
         Ok(change) => {
-            dashboard.services.applications.update(&visitor, id, change, Some(redeploy), None).await
+            context.services().applications.update(&context.visitor, id, change, Some(redeploy), None).await
         }
         Err(error) => Err(error),
     };
@@ -105,7 +94,7 @@ pub(super) async fn save(
         }
         Err(error) => {
             let (application, error) = (&detail.summary.application, error.into());
-            show(&request, &dashboard, &visitor, application, &shown, Some((&form, &error)))
+            show(&context, application, &shown, Some((&form, &error)))
         }
     }
 }

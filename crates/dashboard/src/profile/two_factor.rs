@@ -1,17 +1,16 @@
 //! Two-factor login.
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web::Data};
+use actix_web::HttpResponse;
 use askama::Template;
 use launchway_application::Error;
 use qrcode::{Color, QrCode};
 
 use crate::{
-    Dashboard,
+    context::PageContext,
     error::PageError,
     form::Submitted,
-    frame::{Frame, Section, page_with, see_other},
+    frame::{Frame, Section, page, page_after, see_other},
     router::PREFIX,
-    visitor::Visitor,
 };
 
 #[derive(Template)]
@@ -42,69 +41,54 @@ impl Picture {
     }
 }
 
-fn frame(request: &HttpRequest, visitor: &Visitor) -> Frame {
-    Frame::new(request, visitor, Section::Profile, "Two-factor login")
+fn frame(context: &PageContext) -> Frame {
+    context.frame(Section::Profile, "Two-factor login")
 }
 
-fn show(
-    request: &HttpRequest,
-    visitor: &Visitor,
-    error: Option<&PageError>,
-) -> Result<HttpResponse, PageError> {
+fn show(context: &PageContext, error: Option<&PageError>) -> Result<HttpResponse, PageError> {
     let template = TwoFactorPage {
-        frame: frame(request, visitor).with_error(error),
-        is_enabled: visitor.user().two_factor_enabled,
+        frame: frame(context).with_error(error),
+        is_enabled: context.visitor.user().two_factor_enabled,
         secret: String::new(),
         code: None,
         recovery_codes: Vec::new(),
     };
-    page_with(error.map_or(StatusCode::OK, PageError::status), &template)
+    page_after(error, &template)
 }
 
-pub(super) async fn two_factor_page(
-    request: HttpRequest,
-    visitor: Visitor,
-) -> Result<HttpResponse, PageError> {
-    show(&request, &visitor, None)
+pub(super) async fn two_factor_page(context: PageContext) -> Result<HttpResponse, PageError> {
+    show(&context, None)
 }
 
 /// Shows the secret of a new authenticator. It is not stored in the page's address, and cannot be shown again.
-pub(super) async fn set_up(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, .. }: Submitted,
-) -> Result<HttpResponse, PageError> {
-    let setup = match dashboard.services.two_factor.set_up(&visitor).await {
+pub(super) async fn set_up(Submitted { context, .. }: Submitted) -> Result<HttpResponse, PageError> {
+    let setup = match context.services().two_factor.set_up(&context.visitor).await {
         Ok(setup) => setup,
-        Err(error) => return show(&request, &visitor, Some(&error.into())),
+        Err(error) => return show(&context, Some(&error.into())),
     };
     let template = TwoFactorPage {
-        frame: frame(&request, &visitor),
+        frame: frame(&context),
         is_enabled: false,
         secret: setup.secret.expose().clone(),
         code: Picture::of(setup.otpauth_url.expose()),
         recovery_codes: Vec::new(),
     };
-    page_with(StatusCode::OK, &template)
+    page(&template)
 }
 
-pub(super) async fn enable(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
-    match dashboard.services.two_factor.enable(&visitor, form.text("code").trim()).await {
+pub(super) async fn enable(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
+    match context.services().two_factor.enable(&context.visitor, form.text("code").trim()).await {
         Ok(codes) => {
             let template = TwoFactorPage {
-                frame: frame(&request, &visitor),
+                frame: frame(&context),
                 is_enabled: true,
                 secret: String::new(),
                 code: None,
                 recovery_codes: codes.iter().map(|code| code.expose().to_owned()).collect(),
             };
-            page_with(StatusCode::OK, &template)
+            page(&template)
         }
-        Err(error) => show(&request, &visitor, Some(&again(error))),
+        Err(error) => show(&context, Some(&again(error))),
     }
 }
 
@@ -120,13 +104,9 @@ fn again(error: Error) -> PageError {
     }
 }
 
-pub(super) async fn disable(
-    request: HttpRequest,
-    dashboard: Data<Dashboard>,
-    Submitted { visitor, form }: Submitted,
-) -> Result<HttpResponse, PageError> {
-    match dashboard.services.two_factor.disable(&visitor, form.text("code").trim()).await {
+pub(super) async fn disable(Submitted { context, form }: Submitted) -> Result<HttpResponse, PageError> {
+    match context.services().two_factor.disable(&context.visitor, form.text("code").trim()).await {
         Ok(()) => Ok(see_other(format!("{PREFIX}/profile?done=two-factor-off"))),
-        Err(error) => show(&request, &visitor, Some(&error.into())),
+        Err(error) => show(&context, Some(&error.into())),
     }
 }

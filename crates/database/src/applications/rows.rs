@@ -4,13 +4,14 @@ use diesel::{
     dsl::sql,
     expression::SqlLiteral,
     prelude::*,
-    sql_types::{BigInt, Nullable},
+    sql_types::{BigInt, Nullable, Text},
 };
 use launchway_domain::{
     applications::{
         Application, ApplicationName, ApplicationSecrets, ApplicationState, ApplicationStatus, AutomaticHost,
         BasePath, Blueprint, Branch, BuildPack, CopyCount, DockerfilePath, Environment, GitUrl,
         HealthCheckPath, Hostname, ImageRef, Label, Labels, Port, ProxyServer, Repository, RunCommand,
+        WatchPaths,
     },
     clock::Timestamp,
     ids::{ApplicationId, ApplicationStatusId, DeploymentId, OrganizationId, UserId},
@@ -74,6 +75,8 @@ pub(crate) struct ApplicationRow {
     updated_at: Timestamp,
     #[diesel(select_expression = replicas(), select_expression_type = SqlLiteral<Nullable<BigInt>>)]
     replicas: Option<i64>,
+    #[diesel(select_expression = watch_paths(), select_expression_type = SqlLiteral<Nullable<Text>>)]
+    watch_paths: Option<String>,
 }
 
 /// Selects the number of copies of an application; null for one. Written as a literal, so that every query of
@@ -81,6 +84,13 @@ pub(crate) struct ApplicationRow {
 fn replicas() -> SqlLiteral<Nullable<BigInt>> {
     sql(
         "(SELECT replicas FROM application_replicas WHERE application_replicas.application_id = applications.id)",
+    )
+}
+
+/// Selects the watched paths of an application, in the same way; null for none.
+fn watch_paths() -> SqlLiteral<Nullable<Text>> {
+    sql(
+        "(SELECT patterns FROM application_watch_paths WHERE application_watch_paths.application_id = applications.id)",
     )
 }
 
@@ -109,6 +119,7 @@ impl TryFrom<ApplicationRow> for Application {
                 None => CopyCount::ONE,
                 Some(count) => CopyCount::try_from(count).map_err(QueryError::unreadable)?,
             },
+            watch_paths: read_watch_paths(row.watch_paths.as_deref())?,
         };
         Ok(Self {
             id: row.id,
@@ -158,6 +169,12 @@ where
 pub(super) fn read_hostnames(stored: &str) -> Result<Vec<Hostname>, QueryError> {
     let names: Vec<String> = serde_json::from_str(stored).map_err(QueryError::unreadable)?;
     names.into_iter().map(|name| Hostname::try_from(name).map_err(QueryError::unreadable)).collect()
+}
+
+fn read_watch_paths(stored: Option<&str>) -> Result<WatchPaths, QueryError> {
+    let Some(stored) = stored else { return Ok(WatchPaths::default()) };
+    let patterns: Vec<String> = serde_json::from_str(stored).map_err(QueryError::unreadable)?;
+    patterns.try_into().map_err(QueryError::unreadable)
 }
 
 /// The columns that users choose, except the domain: all of them change together.

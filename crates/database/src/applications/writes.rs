@@ -9,7 +9,7 @@ use launchway_domain::{
     store::{Rule, StoreError},
 };
 
-use super::{copies, hosts, names::Names, rows::ChosenColumns, state::set_state};
+use super::{copies, hosts, names::Names, rows::ChosenColumns, state::set_state, watch_paths};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -60,6 +60,7 @@ fn insert(connection: &mut AnyConnection, application: &Application) -> Result<(
         ))
         .execute(connection)?;
     copies::insert(connection, application.id, application.blueprint.copies)?;
+    watch_paths::insert(connection, application.id, &application.blueprint.watch_paths)?;
     hosts::take(connection, application.id, names.chosen())?;
     // Names reference the application, so it is inserted before a free one is known.
     names.automatic = hosts::take_automatic(connection, application.id, &application.automatic_host)?;
@@ -90,6 +91,7 @@ fn update(
         .set((ChosenColumns::of(blueprint, secrets), names.columns(), applications::updated_at.eq(DbTs(at))))
         .execute(connection)?;
     copies::set(connection, id, blueprint.copies)?;
+    watch_paths::set(connection, id, &blueprint.watch_paths)?;
     hosts::take(connection, id, names.chosen().filter(|name| !before.contains(name)))?;
     let mut given_up = before.iter().filter(|name| !names.chosen().any(|kept| kept == *name));
     given_up.try_for_each(|name| hosts::give_up(connection, id, name))

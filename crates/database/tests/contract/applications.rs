@@ -33,6 +33,7 @@ contract!(
     an_application_is_read_as_it_was_made,
     an_application_is_changed_as_a_whole,
     the_number_of_copies_is_changed,
+    the_watched_paths_are_changed,
     the_reason_of_a_degraded_application_is_shown,
     a_change_to_what_was_changed_meanwhile_is_refused,
     a_name_is_taken_once_in_an_organization_and_environment,
@@ -112,6 +113,7 @@ fn a_full_one(resident: &Resident) -> Application {
     blueprint.health_check_path = Some(parsed("/health?deep=1"));
     blueprint.auto_deploy = false;
     blueprint.copies = CopyCount::try_from(100).unwrap();
+    blueprint.watch_paths = vec!["apps/web/".to_owned(), "*.toml".to_owned()].try_into().unwrap();
     let secrets = ApplicationSecrets {
         build_variables: Sealed("build".to_owned()),
         environment_variables: Sealed("environment".to_owned()),
@@ -169,6 +171,17 @@ async fn the_number_of_copies_is_changed(db: Database) {
         web.blueprint.copies = CopyCount::try_from(count).unwrap();
         commit(&db, update(&web)).await.unwrap();
         assert_eq!(again(&db, &web).await.blueprint, web.blueprint, "{count}");
+    }
+}
+
+async fn the_watched_paths_are_changed(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let mut web = stored(&db, &ada, "web").await;
+    let long = vec!["ä".repeat(127); 100];
+    for patterns in [vec![], vec!["/*".to_owned(), "!\\#\"docs'/".to_owned()], long, vec![], vec![]] {
+        web.blueprint.watch_paths = patterns.clone().try_into().unwrap();
+        commit(&db, update(&web)).await.unwrap();
+        assert_eq!(again(&db, &web).await.blueprint, web.blueprint, "{patterns:?}");
     }
 }
 

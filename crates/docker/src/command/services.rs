@@ -5,6 +5,7 @@ use std::time::Duration;
 use launchway_domain::{
     applications::Port,
     deployments::{ContainerId, ImageName},
+    nodes::{NodeAvailability, NodeId},
 };
 use launchway_system::process::Invocation;
 
@@ -14,7 +15,7 @@ use crate::{
     environment::ContainerEnvironment,
     errors::EngineError,
     labels::{self, Label},
-    swarm::{Availability, NodeId, PublishedImage},
+    swarm::PublishedImage,
 };
 
 /// The label of the nodes that may run containers of applications.
@@ -138,14 +139,9 @@ impl Docker {
     pub(crate) async fn set_availability(
         &self,
         node: &NodeId,
-        availability: Availability,
+        availability: NodeAvailability,
     ) -> Result<(), EngineError> {
-        let availability = match availability {
-            Availability::Active => "active",
-            Availability::Pause => "pause",
-            Availability::Drain => "drain",
-        };
-        let call = self.call(&["node", "update", "--availability", availability, node.as_str()]);
+        let call = self.call(&["node", "update", "--availability", availability.as_str(), node.as_str()]);
         self.answer(call).await.map(drop)
     }
 

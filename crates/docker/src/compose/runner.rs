@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use launchway_domain::{
     applications::{RunCommand, Variables},
     deployments::{
@@ -11,7 +10,7 @@ use launchway_domain::{
     },
 };
 
-use launchway_system::process::ProcessError;
+use launchway_system::{output::DiscardedOutput, process::ProcessError};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -32,14 +31,6 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(300);
 /// The number of a failed service's last log lines that are shown.
 const LAST_WORDS: usize = 20;
-
-/// Discards the progress output of compose.
-struct Silence;
-
-#[async_trait]
-impl Output for Silence {
-    async fn write(&self, _piece: &[u8]) {}
-}
 
 impl Compositions {
     /// Creates and starts `services` with their dependencies; all if empty.
@@ -112,7 +103,7 @@ impl Compositions {
         let compose = self.installed().await?;
         let project = NewProject { name, file, services, folder: &self.folder };
         let limit = self.engine.options.command_time;
-        let up = self.engine.docker.compose_up(compose, &project, limit, Arc::new(Silence)).await;
+        let up = self.engine.docker.compose_up(compose, &project, limit, Arc::new(DiscardedOutput)).await;
         up.map_err(|failure| match failure {
             EngineError::Client(ProcessError::TookTooLong(..)) => {
                 StepError::Rejected(format!("the services were not running within {limit:?}"))

@@ -103,11 +103,9 @@ mod tests {
     use std::{collections::BTreeMap, net::IpAddr};
 
     use chrono::DateTime;
+    use launchway_domain::nodes::{Node, NodeAvailability, NodeId, NodeRole};
 
-    use super::{
-        super::{NodeId, records::Node},
-        *,
-    };
+    use super::*;
 
     fn id(letter: char) -> String {
         letter.to_string().repeat(25)
@@ -154,9 +152,8 @@ mod tests {
                 hostname: name.to_string(),
                 address: address.parse().ok(),
                 is_ready,
-                availability: "active".to_owned(),
-                is_manager: false,
-                is_leader: false,
+                availability: NodeAvailability::Active,
+                role: NodeRole::Worker,
                 is_prepared: true,
                 version: String::new(),
             };

@@ -8,12 +8,13 @@ use launchway_domain::{
     clock::Clock as _,
     deployments::{Condition, Container, ContainerId, ContainerPlan, Deployer, Output, Owner, StepError},
     ids::DeploymentId,
+    nodes::NodeId,
 };
 use launchway_system::clock::SystemClock;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    NodeId, SwarmEngine, TaskId,
+    SwarmEngine, TaskId,
     condition::condition,
     images::PublishedImage,
     placement::{free_port, node_for_copy},

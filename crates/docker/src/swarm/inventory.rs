@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     errors::EngineError,
-    inventory::{settled, wait_until_settled},
+    inventory::settled_lines,
     labels,
     lines::{Lines, StampedLine},
     socket::{LogRange, LogSource, SocketError},
@@ -92,12 +92,7 @@ impl EngineInventory for SwarmEngine {
         since: Option<Timestamp>,
         limit: usize,
     ) -> Result<Vec<PrintedLine>, StepError> {
-        let now = SystemClock.now();
-        let mut lines = self.lines_after(container, since, limit).await?;
-        if wait_until_settled(&lines, now).await {
-            lines = self.lines_after(container, since, limit).await?;
-        }
-        Ok(settled(lines, now, limit))
+        settled_lines(limit, || self.lines_after(container, since, limit)).await
     }
 
     async fn tail_logs(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError> {

@@ -2,12 +2,9 @@
 
 use std::collections::HashSet;
 
-use launchway_domain::{clock::Timestamp, extensions::PortRange, ids::DeploymentId};
+use launchway_domain::{clock::Timestamp, extensions::PortRange, ids::DeploymentId, nodes::NodeId};
 
-use super::{
-    NodeId,
-    records::{Nodes, Service, Task},
-};
+use super::records::{Nodes, Service, Task};
 use crate::labels;
 
 /// Returns a port that no service has. The search begins at another port each second, so that a port is not assigned again

@@ -7,10 +7,14 @@ use std::{
 };
 
 use chrono::DateTime;
-use launchway_domain::{clock::Timestamp, deployments::ContainerId};
+use launchway_domain::{
+    clock::Timestamp,
+    deployments::ContainerId,
+    nodes::{Node, NodeAvailability, NodeId, NodeRole},
+};
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{NodeId, TaskId};
+use super::TaskId;
 use crate::{
     command::{Docker, NODE_LABEL, PINNED, unreadable},
     containers::Filters,
@@ -102,37 +106,6 @@ impl TaskState {
             "rejected" => Self::Rejected,
             _ => Self::Ended,
         }
-    }
-}
-
-/// A machine of the Swarm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    /// The id of the node.
-    pub id: NodeId,
-    /// The name of the machine.
-    pub hostname: String,
-    /// The address at which the others reach it; `None` if Swarm does not report one.
-    pub address: Option<IpAddr>,
-    /// True if it answers.
-    pub is_ready: bool,
-    /// `active`, `pause` or `drain`.
-    pub availability: String,
-    /// True if it is a manager.
-    pub is_manager: bool,
-    /// True if it is the manager that leads.
-    pub is_leader: bool,
-    /// True if it may run containers of applications.
-    pub is_prepared: bool,
-    /// The version of its engine.
-    pub version: String,
-}
-
-impl Node {
-    /// Returns whether new containers of applications can be started on it.
-    #[must_use]
-    pub fn takes_containers(&self) -> bool {
-        self.is_ready && self.is_prepared && self.availability == "active"
     }
 }
 
@@ -391,9 +364,12 @@ impl NodeRecord {
             hostname: self.description.hostname,
             address: address.filter(|address| !address.is_unspecified() && !address.is_loopback()),
             is_ready: self.status.state == "ready",
-            availability: self.spec.availability,
-            is_manager: self.manager_status.is_some(),
-            is_leader: self.manager_status.is_some_and(|status| status.leader),
+            availability: NodeAvailability::from_name(&self.spec.availability)?,
+            role: match self.manager_status {
+                Some(status) if status.leader => NodeRole::Leader,
+                Some(_) => NodeRole::Manager,
+                None => NodeRole::Worker,
+            },
             is_prepared: self.spec.labels.get(NODE_LABEL).is_some_and(|value| value == "true"),
             version: self.description.engine.engine_version,
         })
@@ -463,10 +439,10 @@ mod tests {
         };
         let prepared = json!({ "launchway.apps": "true" });
         let worker = read("10.0.0.2", json!(null), prepared.clone());
-        assert_eq!((worker.address, worker.is_manager), ("10.0.0.2".parse().ok(), false));
+        assert_eq!((worker.address, worker.role), ("10.0.0.2".parse().ok(), NodeRole::Worker));
         assert!(worker.takes_containers());
         let manager = read("0.0.0.0", json!({ "Leader": true, "Addr": "10.0.0.1:2377" }), json!({}));
-        assert_eq!((manager.address, manager.is_leader), ("10.0.0.1".parse().ok(), true));
+        assert_eq!((manager.address, manager.role), ("10.0.0.1".parse().ok(), NodeRole::Leader));
         assert!(!manager.takes_containers());
         assert_eq!(read("127.0.0.1", json!(null), prepared).address, None);
     }

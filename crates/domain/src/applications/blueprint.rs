@@ -2,7 +2,7 @@
 
 use super::{
     ApplicationName, BasePath, Branch, BuildPack, CopyCount, DockerfilePath, Environment, HealthCheckPath,
-    Hostname, ImageRef, Labels, Port, ProxyServer, Repository,
+    Hostname, ImageRef, Labels, Port, ProxyServer, Repository, WatchPaths,
 };
 use crate::value::{InvalidValue, text_value};
 
@@ -71,6 +71,8 @@ pub struct Blueprint {
     pub auto_deploy: bool,
     /// The number of copies that run.
     pub copies: CopyCount,
+    /// The paths of the repository of which a push must change one to deploy it.
+    pub watch_paths: WatchPaths,
 }
 
 /// A field of a blueprint that does not fit the others.
@@ -105,6 +107,7 @@ impl Blueprint {
             health_check_path: None,
             auto_deploy: true,
             copies: CopyCount::ONE,
+            watch_paths: WatchPaths::default(),
         }
     }
 
@@ -133,6 +136,11 @@ impl Blueprint {
             require(self.post_run_command.is_none(), "post_run_command", nothing_runs);
             require(self.health_check_path.is_none(), "health_check_path", nothing_runs);
         }
+        require(
+            !is_image || self.watch_paths.is_empty(),
+            "watch_paths",
+            "must be absent for build pack `image`: nothing is pushed",
+        );
         let is_one = self.copies == CopyCount::ONE;
         match self.build_pack {
             BuildPack::Static => require(
@@ -217,6 +225,18 @@ mod tests {
                 BuildPack::Static | BuildPack::DockerCompose => assert_eq!(fields, ["replicas"], "{pack:?}"),
                 _ => assert!(fields.is_empty(), "{pack:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn only_what_is_pushed_has_watched_paths() {
+        let watch_paths = WatchPaths::try_from(vec!["src/".to_owned()]).unwrap();
+        for pack in BuildPack::ALL {
+            let watching = Blueprint { watch_paths: watch_paths.clone(), ..blueprint(pack) };
+            let fields = watching.check().err().unwrap_or_default();
+            let fields: Vec<_> = fields.iter().map(|problem| problem.field).collect();
+            let expected: &[&str] = if pack == BuildPack::Image { &["watch_paths"] } else { &[] };
+            assert_eq!(fields, expected, "{pack:?}");
         }
     }
 

@@ -153,6 +153,7 @@ mod tests {
     fn ports_are_those_of_the_last_stage() {
         assert_eq!(exposed("FROM a\nEXPOSE 1\nFROM b\nexpose 80/tcp 443"), Some(80));
         assert_eq!(exposed("FROM a\nEXPOSE 3000\nFROM b\n"), Some(3000));
+        assert_eq!(exposed("EXPOSE $PORT 8080"), Some(8080));
         assert_eq!(exposed("# EXPOSE 1\nEXPOSE 0 70000"), None);
     }
 
@@ -161,5 +162,6 @@ mod tests {
         let service = |list: &str| published(&format!("services:\n  web:\n{list}"));
         assert_eq!(service("    ports:\n      - 127.0.0.1:8080:3000/tcp # web\n"), Some(3000));
         assert_eq!(service("    volumes:\n      - data:/5000\n    expose:\n      - '5000'\n"), Some(5000));
+        assert_eq!(service("    volumes:\n      - \"1:2\"\n"), None);
     }
 }

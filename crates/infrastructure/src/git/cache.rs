@@ -160,6 +160,16 @@ impl Cache {
         }
     }
 
+    /// Fetches a commit by its hash, beside the newest one of its branch.
+    pub(super) async fn fetch_earlier(
+        &self,
+        git: &Git<'_>,
+        request: &FetchRequest<'_>,
+    ) -> Result<(), Trouble> {
+        let place = format!("refs/compared/{}", hash(request.source.branch.as_str()));
+        self.fetch_into(git, request, &format!("+{}:{place}", request.commit)).await
+    }
+
     async fn fetch_into(&self, git: &Git<'_>, request: &FetchRequest<'_>, what: &str) -> Result<(), Trouble> {
         let claim = self.claim.clone();
         let begin = move || fs::write(claim.folder.join(UNFINISHED), "");

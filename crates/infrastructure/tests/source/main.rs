@@ -6,6 +6,7 @@ mod arena;
 mod branches;
 mod cache;
 mod cancellation;
+mod changes;
 mod credentials;
 mod fetch;
 mod hosted;

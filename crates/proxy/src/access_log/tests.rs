@@ -6,7 +6,10 @@ use std::{
     net::{IpAddr, Ipv4Addr},
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::PathBuf,
-    sync::mpsc::{Sender, channel},
+    sync::{
+        LazyLock,
+        mpsc::{Receiver, Sender, channel},
+    },
     time::Duration,
 };
 
@@ -15,19 +18,27 @@ use serde_json::Value;
 
 use super::*;
 
-fn entry(number: u64) -> Entry {
+fn entry(number: u64) -> Entry<'static> {
+    static URI: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("/"));
     Entry {
         time: SystemTime::UNIX_EPOCH,
-        application: Some("shop".into()),
-        host: "shop.example".to_owned(),
-        method: Method::GET,
-        uri: Uri::from_static("/"),
+        application: Some("shop"),
+        host: b"shop.example",
+        method: &Method::GET,
+        uri: &URI,
         status: 200,
         bytes_in: number,
         bytes_out: 0,
         duration: Duration::ZERO,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
     }
+}
+
+/// The size of the longest line of these tests.
+fn line_bytes() -> usize {
+    let mut bytes = 0;
+    entry(99).with_line(|line| bytes = line.len());
+    bytes
 }
 
 fn lines(path: &Path) -> Vec<Value> {
@@ -52,7 +63,7 @@ fn every_request_is_a_line_of_a_private_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let log = AccessLog::open(&path).unwrap();
-    (0..1000).for_each(|number| log.note(entry(number)));
+    (0..1000).for_each(|number| log.note(&entry(number)));
     drop(log);
     assert_eq!(numbers(&path), (0..1000).collect::<Vec<_>>());
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
@@ -79,7 +90,7 @@ fn a_link_or_a_folder_is_no_log() {
 
 #[test]
 fn a_log_that_is_off_notes_nothing() {
-    AccessLog::off().note(entry(1));
+    AccessLog::off().note(&entry(1));
 }
 
 #[test]
@@ -89,7 +100,7 @@ fn a_full_file_is_put_aside_and_three_are_kept() {
     for number in 0..5 {
         // Each is written alone and fills its file.
         let log = log_of(&path, 10);
-        log.note(entry(number));
+        log.note(&entry(number));
     }
     assert_eq!(numbers(&path), Vec::<u64>::new());
     assert_eq!(numbers(&aside(&path, 1)), [4]);
@@ -208,9 +219,9 @@ fn noted(written: &Receiver<Vec<u8>>) -> (u64, u64) {
 #[test]
 fn requests_do_not_wait_for_a_slow_disk_and_losses_are_counted() {
     let ((permit, permits), (sender, written)) = (channel(), channel());
-    let log = AccessLog::start(10, SlowDisk { permits, written: sender }).unwrap();
+    let log = AccessLog::start(10 * line_bytes(), SlowDisk { permits, written: sender }).unwrap();
     // Nothing can be written yet, so all but a few are lost, and none of these calls waits.
-    (0..100).for_each(|number| log.note(entry(number)));
+    (0..100).for_each(|number| log.note(&entry(number)));
     drop(permit);
     drop(log);
     let (requests, lost) = noted(&written);
@@ -221,9 +232,9 @@ fn requests_do_not_wait_for_a_slow_disk_and_losses_are_counted() {
 #[test]
 fn what_a_full_disk_refused_is_counted_too() {
     let ((permit, permits), (sender, written)) = (channel(), channel());
-    let log = AccessLog::start(100, SlowDisk { permits, written: sender }).unwrap();
+    let log = AccessLog::start(100 * line_bytes(), SlowDisk { permits, written: sender }).unwrap();
     permit.send(Err(io::Error::from(ErrorKind::StorageFull))).unwrap();
-    (0..50).for_each(|number| log.note(entry(number)));
+    (0..50).for_each(|number| log.note(&entry(number)));
     drop(permit);
     drop(log);
     let (requests, lost) = noted(&written);

@@ -8,6 +8,7 @@
 
 use std::{
     io,
+    net::TcpListener,
     os::fd::{AsFd as _, OwnedFd},
     sync::{Arc, Weak},
     time::Duration,
@@ -15,7 +16,7 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, UnixStream},
+    net::UnixStream,
     sync::OwnedMutexGuard,
     time::timeout,
 };
@@ -79,9 +80,9 @@ pub(crate) async fn take_over(folder: &Folder) -> io::Result<Option<Inheritance>
 }
 
 fn listening(descriptor: OwnedFd) -> io::Result<TcpListener> {
-    let listener = std::net::TcpListener::from(descriptor);
+    let listener = TcpListener::from(descriptor);
     listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
+    Ok(listener)
 }
 
 fn is_absence(error: &io::Error) -> bool {

@@ -1,10 +1,10 @@
 //! The server of the control socket.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, net::TcpListener, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, UnixListener, UnixStream},
+    net::{UnixListener, UnixStream},
     sync::mpsc,
     time::{Instant, sleep, timeout, timeout_at},
 };

@@ -1,10 +1,9 @@
 //! One attempt to forward a request to a container.
 
-use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
-use tokio::time::timeout;
 
 use super::{Forward, headers, tunnel};
 use crate::{
@@ -34,7 +33,7 @@ impl Forward<'_> {
         let is_idempotent = self.head.method().is_idempotent();
         let (mut link, is_reused) = match self.idle_link(upstream, !is_idempotent).await {
             Some(link) => (link, true),
-            None => match Link::open(address, self.proxy.limits.connect).await {
+            None => match Link::open(address, &self.proxy.limits).await {
                 Ok(link) => {
                     upstream.welcome();
                     (link, false)
@@ -53,16 +52,16 @@ impl Forward<'_> {
         }
         let again = if is_reused { Failure::Stale } else { Failure::Unseen };
         let request = self.request(upstream, is_idempotent);
-        match self.in_time(link.send(request)).await {
+        match link.send(request, || self.exchange.bytes_received()).await {
             Ok(response) => self.response(response, Arc::clone(upstream), link),
-            Err(None) => Err(Failure::Final(self.who_is_slow())),
-            Err(Some(SendError::Unsent(request))) => {
+            Err(SendError::TooSlow) => Err(Failure::Final(self.who_is_slow())),
+            Err(SendError::Unsent(request)) => {
                 *self.head.headers_mut() = request.into_parts().0.headers;
                 Err(again)
             }
-            Err(Some(SendError::Unanswered)) if is_idempotent && self.is_untouched() => Err(again),
-            Err(Some(SendError::Unanswered)) => Err(Failure::Final(self.who_broke_off())),
-            Err(Some(SendError::Malformed(error))) => {
+            Err(SendError::Unanswered) if is_idempotent && self.is_untouched() => Err(again),
+            Err(SendError::Unanswered) => Err(Failure::Final(self.who_broke_off())),
+            Err(SendError::Malformed(error)) => {
                 tracing::debug!(%error, "application sent an invalid response");
                 Err(Failure::Final(Problem::NotAnswering))
             }
@@ -98,22 +97,6 @@ impl Forward<'_> {
             headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
         request
-    }
-
-    /// Waits for a response, but no longer than the limit while no byte of the body moves.
-    async fn in_time(
-        &self,
-        answer: impl Future<Output = Result<Response<Incoming>, SendError>>,
-    ) -> Result<Response<Incoming>, Option<SendError>> {
-        let mut answer = pin!(answer);
-        loop {
-            let received = self.exchange.bytes_received();
-            match timeout(self.proxy.limits.response_head, &mut answer).await {
-                Ok(answer) => return answer.map_err(Some),
-                Err(_) if self.exchange.bytes_received() > received => {}
-                Err(_) => return Err(None),
-            }
-        }
     }
 
     fn response(

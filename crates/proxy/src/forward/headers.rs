@@ -88,10 +88,11 @@ pub(super) fn clean_response(headers: &mut HeaderMap) {
 /// Sets the forwarding headers.
 pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
     remove_look_alikes(headers);
-    let strangers: &[HeaderName] = if peer.is_trusted { &[] } else { &OF_A_FRONT };
-    for name in OF_NOBODY.iter().chain(strangers) {
-        headers.remove(name);
+    remove_any(headers, &OF_NOBODY);
+    if !peer.is_trusted {
+        remove_any(headers, &OF_A_FRONT);
     }
+    headers.reserve(OF_A_FRONT.len() + 1);
     if let Some(host) = headers.get(header::HOST).cloned() {
         headers.entry(FORWARDED_HOST).or_insert(host);
     }
@@ -148,8 +149,16 @@ fn clean(headers: &mut HeaderMap) {
             }
         }
     }
-    for name in &OF_THE_CONNECTION {
-        headers.remove(name);
+    remove_any(headers, &OF_THE_CONNECTION);
+}
+
+/// Removes headers that few messages have. A look at every header that there is takes less time than a search for each of
+/// these.
+fn remove_any(headers: &mut HeaderMap, names: &[HeaderName]) {
+    if headers.keys().any(|name| names.contains(name)) {
+        for name in names {
+            headers.remove(name);
+        }
     }
 }
 

@@ -16,12 +16,15 @@ use super::{
     address::Address,
     conditions::Verdict,
     ranges::Part,
-    reader::{CHUNK, FileBody, read},
-    release::OpenError,
+    reader::{FileBody, read, read_cached},
+    release::{Access, OpenError},
     representation::Representation,
     tags::Tag,
 };
 use crate::body::{self, Body};
+
+/// The largest part of a file that is read into memory. The kernel sends larger ones.
+const MOST_IN_MEMORY: u64 = 16 * 1024;
 
 /// The body of a response.
 #[derive(Debug)]
@@ -33,18 +36,22 @@ pub(super) enum Content {
 
 impl Content {
     /// Reads a range of a file: into memory if it is small, to save a second access to the disk.
-    fn of(file: File, part: Range<u64>) -> Result<Self, OpenError> {
-        if part.end - part.start > CHUNK {
+    fn of(file: File, part: Range<u64>, access: Access) -> Result<Self, OpenError> {
+        if part.end - part.start > MOST_IN_MEMORY {
             return Ok(Self::InFile(file, part));
         }
-        read(&file, part).map(Self::InMemory).map_err(OpenError::Fault)
+        let bytes = match access {
+            Access::Disk => read(&file, part).map_err(OpenError::Fault)?,
+            Access::Cached => read_cached(&file, part).ok_or(OpenError::Uncached)?,
+        };
+        Ok(Self::InMemory(bytes))
     }
 
     pub(super) fn into_body(self) -> Body {
         match self {
             Self::Nothing => body::empty(),
             Self::InMemory(bytes) => body::full(bytes),
-            Self::InFile(file, part) => body::boxed(FileBody::new(file, part)),
+            Self::InFile(file, part) => Body::from_file(FileBody::new(file, part)),
         }
     }
 }
@@ -54,8 +61,12 @@ pub(super) fn representation(
     asked: &Asked,
     folder: &Path,
     found: Representation,
+    access: Access,
 ) -> Result<Response<Content>, OpenError> {
-    let tag = Tag::of(folder, &found.file, &found.metadata).map_err(OpenError::Fault)?;
+    let tag = match access {
+        Access::Disk => Tag::of(folder, &found.file, &found.metadata).map_err(OpenError::Fault)?,
+        Access::Cached => Tag::cached(folder, &found.metadata).ok_or(OpenError::Uncached)?,
+    };
     let modified = found.modified();
     let mut response = blank(StatusCode::OK);
     let head = response.headers_mut();
@@ -73,12 +84,12 @@ pub(super) fn representation(
             response.headers_mut().insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
             match Part::of(range, size) {
                 Part::Unsatisfiable => Ok(unsatisfiable(response, size)),
-                Part::Whole => with_content(response, found, 0..size, asked.is_head),
+                Part::Whole => with_content(response, found, 0..size, asked.is_head, access),
                 Part::Bytes(part) => {
                     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
                     let told = format!("bytes {}-{}/{size}", part.start, part.end - 1);
                     insert_text(&mut response, CONTENT_RANGE, told);
-                    with_content(response, found, part, asked.is_head)
+                    with_content(response, found, part, asked.is_head, access)
                 }
             }
         }
@@ -87,10 +98,14 @@ pub(super) fn representation(
 
 /// Returns the site's own 404 page. It ignores ranges and conditions, because it is about another address
 /// each time.
-pub(super) fn not_found(page: Representation, is_head: bool) -> Result<Response<Content>, OpenError> {
+pub(super) fn not_found(
+    page: Representation,
+    is_head: bool,
+    access: Access,
+) -> Result<Response<Content>, OpenError> {
     let response = blank(StatusCode::NOT_FOUND);
     let size = page.metadata.len();
-    with_content(response, page, 0..size, is_head)
+    with_content(response, page, 0..size, is_head, access)
 }
 
 /// Redirects to the same address with a trailing slash, where the page's relative links are right.
@@ -117,6 +132,7 @@ fn with_content(
     found: Representation,
     part: Range<u64>,
     is_head: bool,
+    access: Access,
 ) -> Result<Response<Content>, OpenError> {
     let head = response.headers_mut();
     head.insert(CONTENT_TYPE, found.content_type);
@@ -125,7 +141,7 @@ fn with_content(
         head.insert(CONTENT_ENCODING, coding);
     }
     if !is_head {
-        *response.body_mut() = Content::of(found.file, part)?;
+        *response.body_mut() = Content::of(found.file, part, access)?;
     }
     Ok(response)
 }

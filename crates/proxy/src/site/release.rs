@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags, ResolveFlags, fstat, open, openat, openat2},
+    fs::{CWD, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2},
     io::Errno,
 };
 
@@ -19,12 +19,26 @@ use rustix::{
 const TO_READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const TO_PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// No path and no link leads out of the folder.
+const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
 /// The number of attempts to resolve a path that is being changed concurrently.
 const MOST_TRIES: u32 = 8;
+
+/// The way to files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Only what the kernel has in memory, without waiting for a disk.
+    Cached,
+    /// Waits for the disk.
+    Disk,
+}
 
 /// The reason why a file cannot be opened.
 #[derive(Debug)]
 pub(super) enum OpenError {
+    /// The file, or a name on the way to it, may not be in memory.
+    Uncached,
     /// The file does not exist, or is not served.
     Missing,
     /// The folder of the site was removed.
@@ -44,12 +58,18 @@ pub(super) enum Entry {
 /// The folder of one release.
 pub(super) struct Release {
     root: OwnedFd,
+    access: Access,
 }
 
 impl Release {
-    pub(super) fn open(folder: &Path) -> Result<Self, OpenError> {
-        match open(folder, TO_PASS, Mode::empty()) {
-            Ok(root) => Ok(Self { root }),
+    pub(super) fn open(folder: &Path, access: Access) -> Result<Self, OpenError> {
+        let opened = match access {
+            Access::Disk => open(folder, TO_PASS, Mode::empty()),
+            Access::Cached => openat2(CWD, folder, TO_PASS, Mode::empty(), ResolveFlags::CACHED),
+        };
+        match opened {
+            Ok(root) => Ok(Self { root, access }),
+            Err(_) if access == Access::Cached => Err(OpenError::Uncached),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Err(OpenError::Gone),
             Err(error) => Err(error.into()),
         }
@@ -58,7 +78,12 @@ impl Release {
     /// Opens the file or folder at `path` beneath this one. Links are followed as long as they stay inside:
     /// the publisher of the folder created them.
     pub(super) fn entry(&self, path: &Path) -> Result<Entry, OpenError> {
-        let file = File::from(self.open_beneath(path).map_err(|error| self.reason(error))?);
+        let file = match self.access {
+            Access::Disk => self.open_beneath(path).map_err(|error| self.reason(error))?,
+            // Whatever is wrong is found out again with access to the disk.
+            Access::Cached => self.open_cached(path).or(Err(OpenError::Uncached))?,
+        };
+        let file = File::from(file);
         let metadata = file.metadata().map_err(OpenError::Fault)?;
         if metadata.is_file() {
             Ok(Entry::File(file, metadata))
@@ -77,12 +102,15 @@ impl Release {
         }
     }
 
+    fn open_cached(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        openat2(&self.root, path, TO_READ, Mode::empty(), INSIDE.union(ResolveFlags::CACHED))
+    }
+
     fn open_beneath(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let mut tries = 0;
         loop {
             tries += 1;
-            match openat2(&self.root, path, TO_READ, Mode::empty(), inside) {
+            match openat2(&self.root, path, TO_READ, Mode::empty(), INSIDE) {
                 Err(Errno::AGAIN | Errno::INTR) if tries < MOST_TRIES => {}
                 // Kernels before 5.6, and sandboxes without this system call.
                 Err(Errno::NOSYS | Errno::PERM) => return self.walk(path),
@@ -152,7 +180,7 @@ mod tests {
         fs::write(folder.path().join("a/b/c.txt"), "c").unwrap();
         symlink("a", folder.path().join("link")).unwrap();
         symlink("a/b/c.txt", folder.path().join("link.txt")).unwrap();
-        let release = Release::open(folder.path()).unwrap();
+        let release = Release::open(folder.path(), Access::Disk).unwrap();
         for (path, by_call, by_steps) in [
             ("a", true, true),
             ("a/b/c.txt", true, true),
@@ -171,14 +199,26 @@ mod tests {
     }
 
     #[test]
+    fn a_cached_file_is_opened_without_the_disk_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.txt"), "a").unwrap();
+        symlink("/etc/passwd", folder.path().join("out")).unwrap();
+        let release = Release::open(folder.path(), Access::Cached).unwrap();
+        assert!(matches!(release.entry(Path::new("a.txt")), Ok(Entry::File(..))));
+        for path in ["b.txt", "out", "../a.txt", "/etc/passwd"] {
+            assert!(matches!(release.entry(Path::new(path)), Err(OpenError::Uncached)), "{path}");
+        }
+    }
+
+    #[test]
     fn a_folder_that_was_removed_is_gone_and_has_nothing_missing() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("release");
         fs::create_dir(&folder).unwrap();
-        let release = Release::open(&folder).unwrap();
+        let release = Release::open(&folder, Access::Disk).unwrap();
         assert!(matches!(release.file(Path::new("a")), Err(OpenError::Missing)));
         fs::remove_dir(&folder).unwrap();
         assert!(matches!(release.file(Path::new("a")), Err(OpenError::Gone)));
-        assert!(matches!(Release::open(&folder), Err(OpenError::Gone)));
+        assert!(matches!(Release::open(&folder, Access::Disk), Err(OpenError::Gone)));
     }
 }

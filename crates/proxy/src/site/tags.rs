@@ -64,6 +64,15 @@ impl Tag {
         found.map_err(|error: Arc<io::Error>| io::Error::new(error.kind(), error))
     }
 
+    /// Returns the tag of a file in `folder` if it is known without reading the file.
+    pub(super) fn cached(folder: &Path, metadata: &Metadata) -> Option<Self> {
+        let version = Version::of(metadata);
+        if version.size > MOST_HASHED {
+            return Some(version.tag(folder));
+        }
+        version.is_settled(SystemTime::now()).then(|| REMEMBERED.get(&version)).flatten()
+    }
+
     fn from_digest(digest: impl AsRef<[u8]>) -> Self {
         let (half, _) = digest.as_ref().split_at(TAG_BYTES);
         Self(format!("\"{}\"", BASE64URL_NOPAD.encode(half)).into())

@@ -1,6 +1,6 @@
 //! Answers that never reach an application: to ACME challenges, and redirects to HTTPS.
 
-use std::time::SystemTime;
+use std::{borrow::Cow, time::SystemTime};
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 
@@ -8,7 +8,6 @@ use super::Tls;
 use crate::{
     body::{self, Body},
     exchange::{Peer, Scheme},
-    host,
     proxy::Proxy,
 };
 
@@ -20,7 +19,12 @@ const HTTPS: u16 = 443;
 
 /// Returns the answer to a request that no application gets: an ACME challenge, or a request over HTTP to a name that
 /// has a valid certificate, or is served over HTTPS only. Requests of a trusted front are not redirected, as it decides that itself.
-pub(crate) fn early_answer<B>(proxy: &Proxy, peer: &Peer, request: &Request<B>) -> Option<Response<Body>> {
+pub(crate) fn early_answer<B>(
+    proxy: &Proxy,
+    peer: &Peer,
+    request: &Request<B>,
+    host: &Result<Cow<'_, str>, &'static str>,
+) -> Option<Response<Body>> {
     let tls = proxy.tls.as_ref()?;
     if let Some(token) = request.uri().path().strip_prefix(CHALLENGES) {
         // An application may answer challenges of its own, and is never redirected for them.
@@ -29,21 +33,25 @@ pub(crate) fn early_answer<B>(proxy: &Proxy, peer: &Peer, request: &Request<B>) 
     if peer.scheme == Scheme::Https || peer.is_trusted {
         return None;
     }
-    let host = host::of(request.uri(), request.headers()).ok()?;
-    let https_only = || proxy.routes.table().find(&host).is_some_and(|entry| entry.https_only);
-    match tls.certificates.has_valid(&host, SystemTime::now()) || https_only() {
-        true => redirect(&host, tls.port(), request),
+    let host = host.as_deref().ok()?;
+    let https_only = || proxy.routes.table().find(host).is_some_and(|entry| entry.https_only);
+    match tls.certificates.has_valid(host, SystemTime::now()) || https_only() {
+        true => redirect(host, tls.port(), request),
         false => None,
     }
 }
 
 /// Returns the value of `Strict-Transport-Security` for the host of a request over TLS.
-pub(crate) fn hsts<B>(proxy: &Proxy, peer: &Peer, request: &Request<B>) -> Option<HeaderValue> {
+pub(crate) fn hsts(
+    proxy: &Proxy,
+    peer: &Peer,
+    host: &Result<Cow<'_, str>, &'static str>,
+) -> Option<HeaderValue> {
     let tls = proxy.tls.as_ref()?;
     if peer.scheme != Scheme::Https {
         return None;
     }
-    tls.certificates.hsts_of(&host::of(request.uri(), request.headers()).ok()?)
+    tls.certificates.hsts_of(host.as_deref().ok()?)
 }
 
 /// Adds `Strict-Transport-Security`, unless the application has set it.

@@ -43,6 +43,7 @@ pub(crate) struct LiveCertificates {
 #[derive(Debug, Default)]
 struct CertificateTable {
     revision: String,
+    /// A wildcard is without its `*`.
     by_name: HashMap<Box<str>, Arc<Entry>>,
 }
 
@@ -134,8 +135,9 @@ impl CertificateTable {
             match Entry::new(&certificate) {
                 Ok(entry) => {
                     let entry = Arc::new(entry);
-                    by_name
-                        .extend(certificate.names.iter().map(|name| (name.as_str().into(), entry.clone())));
+                    let names = certificate.names.iter();
+                    let names = names.map(|name| name.strip_prefix('*').unwrap_or(name));
+                    by_name.extend(names.map(|name| (name.into(), Arc::clone(&entry))));
                 }
                 Err(error) => {
                     tracing::warn!(names = ?certificate.names, %error, "certificate cannot be used");
@@ -148,8 +150,8 @@ impl CertificateTable {
     /// Returns the certificate of exactly this name, or else that of its wildcard.
     fn find(&self, name: &str) -> Option<&Arc<Entry>> {
         self.by_name.get(name).or_else(|| {
-            let (_, parent) = name.split_once('.')?;
-            self.by_name.get(format!("*.{parent}").as_str())
+            let dot = name.find('.')?;
+            self.by_name.get(&name[dot..])
         })
     }
 }

@@ -6,18 +6,22 @@ use std::{
     net::SocketAddr,
     pin::{Pin, pin},
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use http::{Request, Response};
 use hyper::{
     body::Incoming,
-    client::conn::http1::{self, Connection, SendRequest},
+    client::conn::{
+        TrySendError,
+        http1::{self, Connection, SendRequest},
+    },
 };
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 
 use super::Outgoing;
+use crate::{Limits, stall::Stall};
 
 /// The largest head of a response, and the size of the read buffer.
 const MOST_BUFFERED: usize = 256 * 1_024;
@@ -29,6 +33,8 @@ pub(crate) struct Link {
     /// `None` once the connection has ended or is driven by a task of its own.
     connection: Option<Connection<TokioIo<TcpStream>, Outgoing>>,
     pub(crate) idle_since: Instant,
+    /// Runs while the application has not answered. A timer for each request would cost more.
+    patience: Stall,
 }
 
 /// The reason why a request has no response.
@@ -38,21 +44,24 @@ pub(crate) enum SendError {
     Unsent(Box<Request<Outgoing>>),
     /// The request was sent, at least in part, and the connection ended.
     Unanswered,
+    /// There was no answer in time.
+    TooSlow,
     /// The response is malformed.
     Malformed(hyper::Error),
 }
 
 impl Link {
     /// Connects. Boxed once, because the link moves with every request that it serves.
-    pub(crate) async fn open(address: SocketAddr, limit: Duration) -> io::Result<Box<Self>> {
-        let stream = timeout(limit, TcpStream::connect(address)).await??;
+    pub(crate) async fn open(address: SocketAddr, limits: &Limits) -> io::Result<Box<Self>> {
+        let stream = timeout(limits.connect, TcpStream::connect(address)).await??;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(MOST_BUFFERED)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(io::Error::other)?;
-        Ok(Box::new(Self { sender, connection: Some(connection), idle_since: Instant::now() }))
+        let patience = Stall::new(limits.response_head);
+        Ok(Box::new(Self { sender, connection: Some(connection), idle_since: Instant::now(), patience }))
     }
 
     /// Returns whether an idle connection can take a request: the application may have closed it meanwhile.
@@ -64,21 +73,33 @@ impl Link {
         .await
     }
 
-    /// Sends a request and waits for the head of its response.
-    pub(crate) async fn send(&mut self, request: Request<Outgoing>) -> Result<Response<Incoming>, SendError> {
+    /// Sends a request and waits for the head of its response, but no longer than the limit while `moved`, the number of
+    /// bytes of the body, stays the same.
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Outgoing>,
+        moved: impl Fn() -> u64,
+    ) -> Result<Response<Incoming>, SendError> {
         let mut answer = pin!(self.sender.try_send_request(request));
-        let connection = &mut self.connection;
-        let answer = poll_fn(|cx| {
+        let (connection, patience) = (&mut self.connection, &mut self.patience);
+        patience.reset();
+        let mut moved_before = moved();
+        poll_fn(|cx| {
             poll_move(connection, cx);
-            answer.as_mut().poll(cx)
-        });
-        answer.await.map_err(|mut error| match error.take_message() {
-            Some(request) => SendError::Unsent(Box::new(request)),
-            None => match error.into_error() {
-                error if error.is_parse() => SendError::Malformed(error),
-                _ => SendError::Unanswered,
-            },
+            if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                return Poll::Ready(answer.map_err(SendError::from));
+            }
+            while patience.poll_over(cx).is_ready() {
+                let moved = moved();
+                if moved == moved_before {
+                    return Poll::Ready(Err(SendError::TooSlow));
+                }
+                moved_before = moved;
+                patience.reset();
+            }
+            Poll::Pending
         })
+        .await
     }
 
     /// Drives the connection in a task of its own from now on: for an upgrade, or while both bodies are in
@@ -95,6 +116,18 @@ impl Link {
 
     pub(crate) fn is_open(&self) -> bool {
         self.connection.is_some()
+    }
+}
+
+impl From<TrySendError<Request<Outgoing>>> for SendError {
+    fn from(mut error: TrySendError<Request<Outgoing>>) -> Self {
+        match error.take_message() {
+            Some(request) => Self::Unsent(Box::new(request)),
+            None => match error.into_error() {
+                error if error.is_parse() => Self::Malformed(error),
+                _ => Self::Unanswered,
+            },
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Forwarding of responses, bodies and other protocols.
 
-use std::time::Duration;
+use std::{num::NonZero, time::Duration};
 
 use tokio::io::AsyncWriteExt as _;
 
 use crate::{
     application::{Scripted, scripted},
     client::{Connection, connect},
-    process::{Proxy, proxy},
+    process::{Proxy, proxy, proxy_with},
 };
 
 pub(crate) async fn pair() -> (Proxy, Scripted) {
@@ -289,7 +289,10 @@ async fn an_upgrade_that_is_declined_is_an_answer_like_any_other() {
 
 #[tokio::test]
 async fn connections_to_an_application_are_used_again() {
-    let (proxy, mut application) = pair().await;
+    // Each thread has connections of its own.
+    let proxy = proxy_with(|settings| settings.threads = NonZero::new(1)).await;
+    let mut application = scripted().await;
+    proxy.route_to("a", application.address).await;
     let mut client = connect(proxy.address).await;
     client.send(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await;
     let mut upstream = application.connection().await;

@@ -1,6 +1,9 @@
 //! The handover from one proxy to another.
 
-use std::time::{Duration, Instant};
+use std::{
+    num::NonZero,
+    time::{Duration, Instant},
+};
 
 use launchway_proxy::control::Client;
 use tokio::{io::AsyncWriteExt as _, net::UnixStream, time::timeout};
@@ -96,6 +99,8 @@ async fn a_predecessor_closes_idle_connections_first_and_then_all() {
     let proxy = proxy_in(&folder.path().join("proxy"), |settings| {
         settings.limits.leave_idle = SHORT;
         settings.limits.leave = 5 * SHORT;
+        // Each thread has connections to applications of its own.
+        settings.threads = NonZero::new(1);
     })
     .await;
     proxy.route_to("shop", shop.address).await;

@@ -188,9 +188,9 @@ async fn an_idle_connection_is_closed_and_a_used_one_stays() {
         named("shop").await,
     );
     shop.proxy.route_to("shop", application.address).await;
+    let began = Instant::now();
     let silent = shop.connect().await;
     let used = shop.connect().await;
-    let began = Instant::now();
     assert_eq!(used.get("/").await.unwrap().status(), 200);
     silent.closed().await;
     assert!(began.elapsed() >= Duration::from_millis(200));

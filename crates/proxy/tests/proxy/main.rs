@@ -14,6 +14,7 @@ mod persistence;
 mod process;
 mod retries;
 mod routes;
+mod sites;
 mod smuggled_requests;
 mod switch;
 mod tls;

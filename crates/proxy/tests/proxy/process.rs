@@ -87,6 +87,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         folder: folder.to_owned(),
         trusted: Vec::new(),
         limits: Limits::default(),
+        threads: None,
         access_log: false,
         version: "first".to_owned(),
         control_user: None,

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use launchway_domain::nodes::{NodeAvailability, NodeInventory as _};
 use launchway_infrastructure::docker::swarm::{SwarmEngine, SwarmOptions};
 
 use super::{describe, report::Report};
@@ -38,7 +39,8 @@ async fn check_nodes(swarm: &SwarmEngine, report: &mut Report) {
         let hint = "if it does not come back, remove it with `docker node rm --force`";
         report.warn("nodes", format!("`{}` does not answer", node.hostname), hint);
     }
-    for node in nodes.iter().filter(|node| node.is_manager && node.availability != "active") {
+    for node in nodes.iter().filter(|node| node.is_manager() && node.availability != NodeAvailability::Active)
+    {
         let text = format!(
             "`{}` is a manager and not active, so that builds and commands fail there",
             node.hostname

@@ -37,7 +37,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
         PAUSE.as_millis()
     ));
     let repository = Repository::create(&folder.join("accepted-repository"), &[])?;
-    let postgres = postgres::Server::start()?;
+    let postgres = postgres::Server::start(postgres::Durability::Machine)?;
     for database in ["SQLite", "PostgreSQL"] {
         let url = match database {
             "SQLite" => None,

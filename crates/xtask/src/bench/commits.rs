@@ -22,7 +22,7 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
          the audit trail of it; all writers are of one organization, whose trail is one chain. On SQLite by \
          `synchronous`, on PostgreSQL with its own settings.",
     );
-    let postgres = postgres::Server::start()?;
+    let postgres = postgres::Server::start(postgres::Durability::Machine)?;
     let mut durable = vec![Sample::default(); WRITERS.len()];
     let mut on_postgres = durable.clone();
     let mut unsafely = Sample::default();

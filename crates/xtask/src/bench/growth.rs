@@ -44,7 +44,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     let repository = Repository::create(&folder.join("growth-repository"), &[])?;
     // A code host that never answers: the kernel accepts connections, and nobody reads from them.
     let (_silent, silent) = listen(Ipv4Addr::LOCALHOST)?;
-    let postgres = postgres::Server::start()?;
+    let postgres = postgres::Server::start(postgres::Durability::Machine)?;
     let mut curves =
         Request::ALL.map(|request| (request, Plot::new(request.name(), "rows in each table", "ms")));
     for database in ["SQLite", "PostgreSQL"] {

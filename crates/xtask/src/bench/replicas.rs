@@ -30,7 +30,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
          the limit; PostgreSQL and `wrk` are not limited.",
         f64::from(QUOTA) / f64::from(PERIOD)
     ));
-    let postgres = postgres::Server::start()?;
+    let postgres = postgres::Server::start(postgres::Durability::Machine)?;
     let database = postgres.create_database("replicas")?;
     let key = folder.join("replica-0/secret.key").display().to_string();
     // Dropped in this order, because a group with a process cannot be removed.

@@ -89,12 +89,17 @@ impl Report {
 
     /// Writes the report, and its plots in a folder beside it.
     pub(crate) fn write(&self, file: &Path) -> Result<()> {
-        let folder = file.with_file_name("benchmarks");
-        fs::create_dir_all(&folder)?;
+        self.write_plots(&file.with_file_name("benchmarks"))?;
+        Ok(fs::write(file, self.whole())?)
+    }
+
+    /// Writes only the plots.
+    pub(crate) fn write_plots(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)?;
         for (name, plot) in &self.plots {
             fs::write(folder.join(format!("{name}.svg")), plot.to_svg())?;
         }
-        Ok(fs::write(file, self.whole())?)
+        Ok(())
     }
 
     fn whole(&self) -> String {

@@ -19,6 +19,15 @@ pub(crate) fn cpu_microseconds(pid: u32) -> Result<f64> {
     microseconds(pid, OWN_TIME)
 }
 
+/// Processor time of the process and of its running children, and theirs.
+pub(crate) fn family_cpu_microseconds(pid: u32) -> Result<f64> {
+    let mut sum = cpu_microseconds(pid)?;
+    for child in fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?.split_whitespace() {
+        sum += family_cpu_microseconds(child.parse()?)?;
+    }
+    Ok(sum)
+}
+
 /// Processor time of the children that the process has waited for, in user and kernel mode, in microseconds.
 pub(crate) fn children_cpu_microseconds(pid: u32) -> Result<f64> {
     microseconds(pid, TIME_OF_CHILDREN)
@@ -72,5 +81,6 @@ mod tests {
     fn our_own_usage_can_be_read() {
         assert!(resident_megabytes(std::process::id()).unwrap() > 0.0);
         assert!(cpu_microseconds(std::process::id()).unwrap() >= 0.0);
+        assert!(family_cpu_microseconds(std::process::id()).unwrap() >= 0.0);
     }
 }

@@ -33,16 +33,31 @@ pub(crate) fn load_by(
     connections: u32,
     seconds: u32,
 ) -> Result<Load> {
-    let before = usage::cpu_microseconds(server.pid())?;
+    let url = format!("http://127.0.0.1:{}{path}", server.port);
+    load_at(&Target { pid: server.pid(), url, headers: vec![header] }, connections, seconds)
+}
+
+/// The target of a load: a URL, and the process that serves it, whose children count.
+#[derive(Clone, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) pid: u32,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<&'a str>,
+}
+
+/// Loads a target.
+pub(crate) fn load_at(target: &Target<'_>, connections: u32, seconds: u32) -> Result<Load> {
+    let before = usage::family_cpu_microseconds(target.pid)?;
     let mut command = Command::new("wrk");
     command
-        .args(["-t1", "--latency"])
+        // Slow responses are measured, and are no errors.
+        .args(["-t1", "--latency", "--timeout", "60s"])
         .arg(format!("-c{connections}"))
         .arg(format!("-d{seconds}s"))
-        .args(["-H", header])
-        .arg(format!("http://127.0.0.1:{}{path}", server.port));
+        .args(target.headers.iter().flat_map(|header| ["-H", header]))
+        .arg(&target.url);
     let output = workspace::output(&mut command)?;
-    let after = usage::cpu_microseconds(server.pid())?;
+    let after = usage::family_cpu_microseconds(target.pid)?;
     let (requests, requests_per_second, slow_milliseconds) = parse(&output)
         .with_context(|| format!("`wrk` met refused requests, or printed an unknown form: {output}"))?;
     let cpu_microseconds_per_request = (after - before) / requests;

@@ -104,6 +104,7 @@ async fn everything_can_be_given() {
         health_check_path: Some(parsed("/up")),
         auto_deploy: false,
         copies: copies(5),
+        watch_paths: an_application().watching(&["/*", "!docs/"]).build().blueprint.watch_paths,
     };
     // A running version keeps printing the replaced values.
     let kept = secrets(id(), r#"{"B":"1"}"#, r#"[{"E":"2"},["build-token","open-sesame"]]"#);
@@ -124,6 +125,7 @@ async fn everything_can_be_given() {
         ("health_check_path", "/up"),
         ("auto_deploy", "false"),
         ("replicas", "5"),
+        ("watch_paths", "/*, !docs/"),
         ("build_variables", "[changed]"),
         ("environment_variables", "[changed]"),
     ];
@@ -151,6 +153,7 @@ async fn everything_can_be_given() {
         health_check_path: next.health_check_path,
         auto_deploy: Some(false),
         copies: Some(next.copies),
+        watch_paths: Some(next.watch_paths),
         build_variables: Some(variables(&[("B", "1")])),
         environment_variables: Some(variables(&[("E", "2")])),
     };

@@ -70,6 +70,19 @@ async fn what_is_in_the_log_already_is_not_collected_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_another_server_collects_meanwhile_is_not_stored_twice() {
+    let world = arranged(|state| {
+        prints(state, 1, "one");
+        prints(state, 2, "two");
+        state.printed_elsewhere = Some(at(1));
+    });
+
+    look_after(&world, wait(10)).await;
+
+    assert_eq!(world.log(), ["runtime: two"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn secrets_are_masked_and_what_is_empty_is_left_out() {
     let world = arranged(|state| {
         prints(state, 1, "\u{1b}[31mpassword: open-sesame");

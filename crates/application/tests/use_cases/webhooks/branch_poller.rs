@@ -8,7 +8,7 @@ use launchway_domain::{
     organizations::DeployKey,
     store::StoreError,
 };
-use launchway_testkit::builders::ApplicationBuilder;
+use launchway_testkit::builders::{ApplicationBuilder, a_deployment};
 use tokio::sync::watch;
 
 use crate::{
@@ -72,6 +72,29 @@ async fn deploys_only_missed_commits_at_once() {
     tokio::time::timeout(Duration::from_secs(1), listener.wait_timeout(Duration::from_secs(9)))
         .await
         .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missed_commit_that_changes_nothing_watched_is_passed_over() {
+    let watching = named("web").watching(&["apps/web/"]).build();
+    let deployed = a_deployment().of(&watching).made_of('5').build();
+    for (touched, expected) in
+        [(Some(false), "pass over"), (Some(true), "enqueue deploy"), (None, "enqueue deploy")]
+    {
+        let world = World::with(|state| {
+            state.followers = vec![watching.clone()];
+            state.missed = vec![watching.id];
+            state.deployments = vec![deployed.clone()];
+            state.touched = touched;
+        });
+
+        compare(&world, 1).await;
+
+        let journal = world.journal_of("commit: ").join("\n");
+        let beginning = format!("commit: require missed {}, {expected}", &COMMIT[..7]);
+        assert!(journal.starts_with(&beginning), "{touched:?}: {journal}");
+        assert_eq!(world.journal_of("compare"), [format!("compare 5555555 with {}", &COMMIT[..7])]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,7 +30,7 @@ use crate::{
 const AFTER: &str = "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5";
 
 /// Returns a push of GitLab with the secret number 9.
-fn push(branch: &str, message: &str) -> Delivery {
+pub(super) fn push(branch: &str, message: &str) -> Delivery {
     delivery("Push Hook", &format!("refs/heads/{branch}"), AFTER, message)
 }
 
@@ -48,27 +48,27 @@ fn delivery(event: &str, reference: &str, after: &str, message: &str) -> Deliver
     Delivery::read(header, body.into_bytes()).unwrap_or_else(|| panic!("no delivery"))
 }
 
-fn after() -> CommitHash {
+pub(super) fn after() -> CommitHash {
     AFTER.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Returns the secret of a repository with an earlier verified push.
-fn known(at: Timestamp) -> KeptSecret {
+pub(super) fn known(at: Timestamp) -> KeptSecret {
     KeptSecret { confirmed_at: Some(at), ..kept(9, 9, at) }
 }
 
-fn expect_secrets(ports: &mut MockedPorts, found: Vec<KeptSecret>) {
+pub(super) fn expect_secrets(ports: &mut MockedPorts, found: Vec<KeptSecret>) {
     let (keys, now) = (vec![repository()], ports.now());
     let with = move |given: &[_], at: &Timestamp| given == keys && *at == now;
     ports.webhooks.expect_secrets().withf(with).once().return_once(|_, _| Ok(found));
 }
 
-fn expect_applications(ports: &mut MockedPorts, found: Vec<Application>) {
+pub(super) fn expect_applications(ports: &mut MockedPorts, found: Vec<Application>) {
     let expectation = ports.webhooks.expect_applications_of().with(eq(scope()), eq(repository()));
     expectation.once().return_once(|_, _| Ok(found));
 }
 
-fn expect_taken(
+pub(super) fn expect_taken(
     ports: &mut MockedPorts,
     of: Vec<ApplicationId>,
     delivery: &Delivery,
@@ -105,7 +105,7 @@ fn entry(n: u64, deployment: u64, application: &Application, at: Timestamp) -> s
     audited(n, entry.at(at))
 }
 
-async fn receive(ports: MockedPorts, delivery: Delivery) -> Result<WebhookOutcome, Error> {
+pub(super) async fn receive(ports: MockedPorts, delivery: Delivery) -> Result<WebhookOutcome, Error> {
     ports.services().webhooks.receive(delivery, an_origin()).await
 }
 

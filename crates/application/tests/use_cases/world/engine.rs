@@ -14,6 +14,7 @@ use launchway_domain::{
     },
     ids::{ApplicationId, DeploymentId},
     routes::{Route, Target, TrafficRouter},
+    sources::{ChangeDetector, Comparison},
 };
 use launchway_testkit::builders::{a_container, parsed};
 
@@ -188,6 +189,15 @@ impl SourceFetcher for World {
 }
 
 #[async_trait]
+impl ChangeDetector for World {
+    async fn touches(&self, comparison: &Comparison) -> Result<Option<bool>, StepError> {
+        let Comparison { old, new, .. } = comparison;
+        self.call("compare", format!("{} with {}", old.short(), new.short())).await?;
+        Ok(self.state().touched)
+    }
+}
+
+#[async_trait]
 impl BuildPlanner for World {
     async fn complete(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<BuildPlan, StepError> {
         self.give_output("plan", &output).await;
@@ -326,7 +336,11 @@ impl EngineInventory for World {
         limit: usize,
     ) -> Result<Vec<PrintedLine>, StepError> {
         self.call("printed", "").await?;
-        let lines = self.state().printed.get(container).cloned().unwrap_or_default();
+        let lines = {
+            let mut state = self.state();
+            state.last_printed = state.printed_elsewhere.or(state.last_printed);
+            state.printed.get(container).cloned().unwrap_or_default()
+        };
         let behind = |line: &PrintedLine| since.is_none_or(|since| line.at > since);
         Ok(lines.into_iter().filter(behind).take(limit).collect())
     }

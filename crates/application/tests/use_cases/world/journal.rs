@@ -28,6 +28,7 @@ fn word(write: &Write) -> String {
         Write::Webhook(webhooks::Write::RequireMissed(head)) => {
             format!("require missed {}", head.commit.short())
         }
+        Write::Webhook(webhooks::Write::PassOver { commit, .. }) => format!("pass over {}", commit.short()),
         Write::Application(applications::Write::SetStopped { is_stopped, .. }) => {
             if *is_stopped { "stopped" } else { "not stopped" }.to_owned()
         }

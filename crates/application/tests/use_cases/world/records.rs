@@ -136,8 +136,10 @@ impl DeploymentRepository for World {
         unreachable!("no worker asks for many")
     }
 
-    async fn newest(&self, _: Scope, _: &[ApplicationId]) -> Result<Vec<Deployment>, StoreError> {
-        unreachable!("no worker asks for the newest")
+    async fn newest(&self, _: Scope, of: &[ApplicationId]) -> Result<Vec<Deployment>, StoreError> {
+        let state = self.state();
+        let found = state.deployments.iter().filter(|deployment| of.contains(&deployment.application_id));
+        Ok(found.cloned().collect())
     }
 
     async fn detail(&self, _: Scope, _: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
@@ -190,6 +192,21 @@ impl LogSink for World {
         }
         self.pass_time("append").await;
         Ok(())
+    }
+
+    async fn append_printed(
+        &self,
+        _: DeploymentId,
+        after: Option<Timestamp>,
+        lines: Vec<NewLine>,
+    ) -> Result<(), StoreError> {
+        {
+            let state = self.state();
+            if state.printed_elsewhere.is_some() && after != state.last_printed {
+                return Err(StoreError::Stale);
+            }
+        }
+        self.append(lines).await
     }
 
     async fn trim(&self, keep: i64) -> Result<usize, StoreError> {

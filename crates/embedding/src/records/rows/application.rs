@@ -34,6 +34,9 @@ pub(super) struct ApplicationValue {
     /// Absent in records of earlier versions.
     #[serde(default = "one")]
     copies: u16,
+    /// Absent in records of earlier versions.
+    #[serde(default)]
+    watch_paths: Vec<String>,
     automatic_host: String,
     further_domains: Vec<String>,
     build_variables: String,
@@ -76,6 +79,7 @@ impl From<&Application> for ApplicationValue {
             health_check_path: blueprint.health_check_path.as_ref().map(ToString::to_string),
             auto_deploy: blueprint.auto_deploy,
             copies: blueprint.copies.get(),
+            watch_paths: blueprint.watch_paths.as_slice().iter().map(ToString::to_string).collect(),
             automatic_host: one.automatic_host.to_string(),
             further_domains: one.further_domains.iter().map(Hostname::to_string).collect(),
             build_variables: one.secrets.build_variables.0.clone(),
@@ -117,6 +121,7 @@ impl Value<Application> for ApplicationValue {
             health_check_path: optional(self.health_check_path)?,
             auto_deploy: self.auto_deploy,
             copies: CopyCount::try_from(i64::from(self.copies))?,
+            watch_paths: self.watch_paths.try_into()?,
         };
         Ok(Application {
             id: id(&self.id)?,

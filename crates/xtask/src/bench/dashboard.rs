@@ -1,0 +1,110 @@
+//! The cost of the dashboard: a page compared with the same list of the API, and pages that people leave open.
+
+use std::{
+    io::Write as _,
+    net::{Ipv4Addr, TcpStream},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Result, anyhow};
+
+use crate::bench::{Effort, Figure, Load, Report, Repository, Sample, Server, launch, usage, wrk};
+
+const ROUNDS: u32 = 7;
+const SECONDS: u32 = 2;
+const APPLICATIONS: u32 = 200;
+const VIEWERS: u32 = 50;
+/// The time that viewers watch in a round.
+const WATCHED_SECONDS: u32 = 10;
+/// The interval at which a page without changes fetches itself.
+const REFRESH_SECONDS: f64 = 10.0;
+const MOST_TIMES: f64 = 2.0;
+const MOST_PERCENT: f64 = 1.0;
+
+const PAGE: &str = "/dashboard/applications";
+const LIST: &str = "/api/v1/deploy/applications?page_size=20";
+
+/// Loads the page and the list in turn, and then watches logs.
+pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
+    report.section("Dashboard");
+    let seconds = effort.amount(SECONDS, 1);
+    let applications = effort.amount(APPLICATIONS, 20);
+    report.paragraph(&format!(
+        "`GET {PAGE}` against `GET {LIST}`, with {applications} static sites on SQLite and a session: \
+         `wrk -t1 -c32 -d{seconds}s` on each in turn. {VIEWERS} viewers of that page fetch it every \
+         {REFRESH_SECONDS} s; {VIEWERS} viewers of a log keep an event stream open. Their cost is the processor time of \
+         the server beyond that without viewers."
+    ));
+    let repository = Repository::create(&folder.join("dashboard-repository"), &[])?;
+    let repository = repository.path().display();
+    let settings = [
+        ("LAUNCHWAY_LOG", "warn".to_owned()),
+        ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.to_string()),
+        ("LAUNCHWAY_QUOTA_LOG_STREAMS", "0".to_owned()),
+        ("LAUNCHWAY_QUOTA_USER_LOG_STREAMS", "0".to_owned()),
+    ];
+    let server = launch::serve(&folder.join("dashboard"), &settings)?;
+    let token = launch::register(&server)?;
+    let mut ids = Vec::new();
+    for number in 0..applications {
+        let site = launch::static_site(&format!("site-{number}"), &repository);
+        ids.push(launch::create(&server, &token, &site)?);
+    }
+    for id in &ids {
+        launch::wait_until_deployed(server.port, &token, id)?;
+    }
+
+    let [mut pages, mut lists]: [Sample; 2] = Default::default();
+    for _ in 0..effort.rounds(ROUNDS) {
+        pages.push(load(&server, PAGE, &token, seconds)?.cpu_microseconds_per_request);
+        lists.push(wrk::load(&server, LIST, &token, seconds)?.cpu_microseconds_per_request);
+    }
+    let refreshed = |cost: f64| f64::from(VIEWERS) / REFRESH_SECONDS * cost / 1e6 * 100.0;
+    let shares: Sample =
+        [pages.least(), pages.median(), pages.greatest()].map(refreshed).into_iter().collect();
+    report.figure(Figure::new("page in lists of the API", "", 2, pages.over(&lists)).at_most(MOST_TIMES));
+    report.figure(Figure::new("CPU of the page", "µs", 1, pages));
+    report.figure(Figure::new("CPU of the list", "µs", 1, lists));
+    let name = format!("{VIEWERS} viewers of the page, of a core");
+    report.figure(Figure::new(name, "%", 2, shares).at_most(MOST_PERCENT));
+
+    let path = format!("/dashboard/applications/{}/log/stream", ids.first().map_or("", String::as_str));
+    let mut watched = Sample::default();
+    let time = Duration::from_secs(effort.amount(WATCHED_SECONDS, 2).into());
+    for _ in 0..effort.rounds(ROUNDS) {
+        let alone = share(&server, time)?;
+        let viewers = (0..VIEWERS).map(|_| watch(&server, &path, &token)).collect::<Result<Vec<_>>>()?;
+        // They have read what there is, and wait for more.
+        thread::sleep(Duration::from_secs(3));
+        watched.push((share(&server, time)? - alone).max(0.0));
+        drop(viewers);
+    }
+    let name = format!("{VIEWERS} viewers of a log, of a core");
+    report.figure(Figure::new(name, "%", 2, watched).at_most(MOST_PERCENT));
+    Ok(())
+}
+
+/// Loads a page of the dashboard, whose session is a cookie.
+fn load(server: &Server, path: &str, token: &str, seconds: u32) -> Result<Load> {
+    wrk::load_by(server, path, &format!("Cookie: launchway-session={token}"), 32, seconds)
+        // The token must not be printed.
+        .map_err(|error| anyhow!(format!("{error:#}").replace(token, "***")))
+}
+
+/// Opens an event stream, which ends when it is dropped.
+fn watch(server: &Server, path: &str, token: &str) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port))?;
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nCookie: launchway-session={token}\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    Ok(stream)
+}
+
+/// Returns the share of a core that the server uses for some time, in percent.
+fn share(server: &Server, time: Duration) -> Result<f64> {
+    let before = usage::cpu_microseconds(server.pid())?;
+    thread::sleep(time);
+    Ok((usage::cpu_microseconds(server.pid())? - before) / time.as_secs_f64() / 1e6 * 100.0)
+}

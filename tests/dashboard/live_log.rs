@@ -1,0 +1,94 @@
+//! Logs in a real browser while they are written: much at once, and across a restart of the server.
+
+use launchway_testkit::{
+    browser::Browser,
+    repository::{running, web_server},
+    wait::until,
+};
+use serde_json::json;
+
+use crate::{
+    journey::log_in,
+    stage::{DEPLOY, Stage},
+};
+
+/// The numbers of the lines that the page shows.
+const SHOWN: &str = "[...document.querySelectorAll('#log .line')].map(each => Number(each.id.slice(1)))";
+/// The page has shown the last line.
+const ENDED: &str = "'ended' in document.querySelector('#log').dataset";
+
+/// Asserts that the page shows every stored line once, in order.
+#[track_caller]
+fn assert_complete(browser: &Browser, stage: &Stage, deployment: &str) -> usize {
+    let numbers = browser.value(SHOWN);
+    let numbers: Vec<i64> =
+        numbers.as_array().unwrap().iter().map(|number| number.as_i64().unwrap()).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    let texts =
+        browser.value("[...document.querySelectorAll('#log .line span')].map(each => each.textContent)");
+    let stored = stage.lines(deployment);
+    assert_eq!(texts.as_array().unwrap(), &stored);
+    stored.len()
+}
+
+#[test]
+fn a_restart_of_the_server_loses_and_doubles_no_line() {
+    let mut stage = Stage::new();
+    let address = stage.server.address().to_owned();
+    stage.server.set("LAUNCHWAY_BIND", &address);
+    let talk = "RUN for n in $(seq 80); do echo \"Step number $n\"; sleep 0.05; done";
+    let browser = Browser::start();
+    log_in(&browser, &stage.server);
+    let deployment = stage.deploy("Shop", &web_server(talk));
+    browser.open(&format!("{}/dashboard/deployments/{deployment}", stage.server.url()));
+    browser.wait_for("document.querySelector('#log').textContent.includes('Step number 5')");
+    stage.server.kill();
+    browser.wait_for("'broken' in document.querySelector('#log').dataset");
+    stage.server.restart();
+    assert_eq!(stage.server.address(), address);
+    browser.wait_for("document.querySelector('#progress .state.good')?.textContent === 'live'");
+    browser.wait_for("document.querySelector('#log').textContent.includes('Deployed in')");
+    let lines = assert_complete(&browser, &stage, &deployment);
+    assert!(
+        lines > 80
+            && browser.value("document.querySelector('#log').textContent.includes('Attempt 2')") == true
+    );
+    assert_eq!(browser.value("'broken' in document.querySelector('#log').dataset"), false);
+}
+
+#[test]
+fn ten_thousand_lines_do_not_freeze_the_page() {
+    let stage = Stage::new();
+    let browser = Browser::start();
+    log_in(&browser, &stage.server);
+    let dockerfile = running("exit 1").replace("CMD", "RUN seq 10000 | sed 's/^/Number /'\nCMD");
+    let deployment = stage.deploy("Shop", &dockerfile);
+    until("the end of the deployment", || {
+        let path = format!("{DEPLOY}/deployments/{deployment}");
+        (stage.admin.get(&path).success()["status"]["status"] == "failed").then_some(())
+    });
+    browser.devtools("Performance.enable", &json!({"timeDomain": "threadTicks"}));
+    let before = time_of_tasks(&browser);
+    browser.open(&format!("{}/dashboard/deployments/{deployment}", stage.server.url()));
+    browser.wait_for(ENDED);
+    // Other tests run beside this one, so the time of the processor counts.
+    let milliseconds = (time_of_tasks(&browser) - before) * 1000.0;
+    let frames = browser.value("document.querySelectorAll('#log .block').length").as_f64().unwrap();
+    println!("{milliseconds:.0} ms in {frames} frames");
+    assert!(frames >= 40.0 && milliseconds / frames < 50.0, "{milliseconds} ms in {frames} frames");
+    assert!(assert_complete(&browser, &stage, &deployment) > 10_000);
+    // A search through all of them is as fast.
+    let before = time_of_tasks(&browser);
+    browser.fill("[data-log-search]", "number 9999");
+    let milliseconds = (time_of_tasks(&browser) - before) * 1000.0;
+    println!("{milliseconds:.0} ms for a search");
+    assert_eq!(browser.value("document.querySelectorAll('#log .line:not(.unmatched)').length"), 1);
+    assert!(milliseconds < 500.0, "{milliseconds} ms");
+}
+
+/// Returns the time that the processor spent on tasks of the page, in seconds.
+fn time_of_tasks(browser: &Browser) -> f64 {
+    let metrics = browser.devtools("Performance.getMetrics", &json!({}));
+    let metric = metrics["metrics"].as_array().unwrap().iter().find(|each| each["name"] == "TaskDuration");
+    metric.unwrap()["value"].as_f64().unwrap()
+}

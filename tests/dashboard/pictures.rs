@@ -1,0 +1,65 @@
+//! The pictures of the README and of docs/dashboard.md: `LAUNCHWAY_TEST_SCREENSHOTS` is the folder to write them to.
+
+use launchway_testkit::{browser::Browser, repository::web_server, wait::until};
+use serde_json::{Value, json};
+
+use crate::{
+    journey::{LOADS_FROM_ELSEWHERE, log_in},
+    stage::{DEPLOY, Stage},
+};
+
+#[test]
+fn a_running_installation_is_shown_in_both_themes() {
+    let stage = Stage::new();
+    let talk = "RUN for part in cart catalog checkout search; do echo \"Compiled $part\"; done";
+    let shop = stage.deploy("Shop", &web_server(talk));
+    let others = [
+        stage.publish("Documentation", &json!({"domain": "docs.example.com"})),
+        stage.publish("Status page", &json!({"environment": "staging"})),
+        stage.publish("Newsletter", &json!({"branch": "nowhere"})),
+    ];
+    for id in others.iter().chain([&shop]) {
+        until("the end of a deployment", || {
+            let found = stage.admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
+            ["deployed", "failed"].contains(&found["status"]["status"].as_str().unwrap()).then_some(())
+        });
+    }
+    let admin = &stage.admin;
+    for (email, role) in [("grace@example.com", "member"), ("alan@example.com", "viewer")] {
+        admin.post("/api/v1/organizations/users", &json!({"email": email, "role": role})).success();
+    }
+    let detail = admin.get(&format!("{DEPLOY}/deployments/{shop}")).success();
+    let application = detail["application_id"].as_str().unwrap().to_owned();
+
+    let browser = Browser::start();
+    log_in(&browser, &stage.server);
+    admin.patch("/api/v1/user/settings/theme", &json!({"theme": "system"})).success();
+    browser.resize(1120, 860, false);
+    browser.devtools("Emulation.setScrollbarsHidden", &json!({"hidden": true}));
+    let show = |scheme: &str, path: &str, ready: &str, name: &str| {
+        browser.prefer(scheme);
+        browser.open(&format!("{}/dashboard{path}", stage.server.url()));
+        browser.wait_for(ready);
+        browser.picture(name);
+        assert_eq!(browser.console_errors(), Vec::<Value>::new(), "{path}");
+        assert_eq!(browser.value(LOADS_FROM_ELSEWHERE), false, "{path}");
+    };
+    let (deployment, followed) = (
+        format!("/deployments/{shop}"),
+        "document.querySelector('#log').textContent.includes('Deployed in')",
+    );
+    let lists = "document.querySelectorAll('.state').length > 3";
+    show("light", "/applications", lists, "1-applications.webp");
+    show("light", "/applications/new", "document.querySelector('[data-call] pre').textContent", "2-new.webp");
+    show("light", &deployment, followed, "dashboard-light.webp");
+    show("dark", &deployment, followed, "dashboard-dark.webp");
+    let overview = format!("/applications/{application}");
+    show("dark", &overview, "document.querySelector('#overview .line')", "4-application.webp");
+    show("dark", "/extensions", "document.querySelector('.cards .name')", "5-extensions.webp");
+    show(
+        "dark",
+        "/organization",
+        "document.querySelectorAll('tbody tr').length === 3",
+        "6-organization.webp",
+    );
+}
