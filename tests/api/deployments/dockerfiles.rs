@@ -76,12 +76,14 @@ fn with_attacker(settings: &[(&str, &str)]) -> (Stage, String) {
 
 /// A Dockerfile whose option `--chown` hides another one after `letter`, whose first byte is the name of a
 /// user.
+///
+/// A short id may consist of digits only, which the engine takes for the number of a build stage.
 fn hidden_option(letter: &str, id: &str) -> String {
     format!(
         "FROM {}\nRUN mkdir -p /etc && printf '\u{c3}:x:0:0::/:/bin/sh\\n' > /etc/passwd && printf '\u{c3}:x:0:\\n' > /etc/group\n\
          COPY --chown={letter}--from={} /secret.txt /stolen.txt\nRUN cat /stolen.txt\n",
         base_image(),
-        &id[..12]
+        &id[..32]
     )
 }
 
