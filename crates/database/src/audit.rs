@@ -23,7 +23,7 @@ use launchway_domain::{
 };
 
 use self::rows::{EntryRow, HeadRow};
-pub(super) use self::writes::apply;
+pub(super) use self::writes::append;
 use super::{
     Database,
     columns::{DbId, DbTs},

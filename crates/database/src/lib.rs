@@ -19,6 +19,7 @@ mod dialect;
 mod error;
 mod extensions;
 mod file_lock;
+mod group_commit;
 mod idempotency;
 mod identities;
 mod image_records;
@@ -78,6 +79,7 @@ pub use self::{
 use self::{
     connection::{Manager, Pool},
     deployments::LiveVersions,
+    group_commit::GroupCommit,
     identities::IdentityCache,
     signals::SignalSource,
     statistics::Counters,
@@ -102,6 +104,8 @@ struct Shared {
     max_wait: Duration,
     /// Only on SQLite; on PostgreSQL every connection writes.
     writer: Option<Writer>,
+    /// Only used on PostgreSQL.
+    group_commit: GroupCommit,
     counters: Arc<Counters>,
     identities: IdentityCache,
     signals: SignalSource,
@@ -177,6 +181,7 @@ impl Database {
             write_permits,
             max_wait,
             writer,
+            group_commit: GroupCommit::default(),
             counters,
             identities,
             signals,
@@ -269,7 +274,7 @@ impl Database {
         F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
         T: Send + 'static,
     {
-        Ok(self.try_write(work).await??)
+        Ok(self.try_write(1, work).await??)
     }
 
     /// Rejects new calls with [`StoreError::Unavailable`] and finishes the accepted ones.
@@ -302,13 +307,14 @@ impl Database {
         Ok(outcome?)
     }
 
-    /// The outer error is final; the inner one is of PostgreSQL, where it may be transient.
-    async fn try_write<T, F>(&self, work: F) -> Result<Result<T, QueryError>, StoreError>
+    /// Runs the work of `commits` callers as one transaction. The outer error is final; the inner one is of
+    /// PostgreSQL, where it may be transient.
+    async fn try_write<T, F>(&self, commits: usize, work: F) -> Result<Result<T, QueryError>, StoreError>
     where
         F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
         T: Send + 'static,
     {
-        self.shared.counters.count_commit();
+        self.shared.counters.count_commits(commits);
         if let Some(writer) = &self.shared.writer {
             let outcome = writer.write(work).await.map(Ok);
             return self.shared.storage.observe(outcome);

@@ -25,8 +25,8 @@ impl Counters {
         self.reads.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_commit(&self) {
-        self.commits.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_commits(&self, commits: usize) {
+        self.commits.fetch_add(commits as u64, Ordering::Relaxed);
     }
 
     pub(super) fn count_transaction(&self) {

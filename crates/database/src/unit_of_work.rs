@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway_domain::{
+    audit,
     auth::{self, TokenHash},
     store::{self, StoreError, UnitOfWork, Write},
 };
 
 use super::{
-    Database, applications, audit, auth as auth_tables, certificates, connection::AnyConnection, deployments,
-    error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, quotas, replicas,
-    users, webhooks,
+    Database, applications, audit as audit_log, auth as auth_tables, certificates, connection::AnyConnection,
+    deployments, error::QueryError, extensions, group_commit::only_chain, idempotency, jobs, logs,
+    notifications, organizations, quotas, replicas, users, webhooks,
 };
 
 /// The number of attempts of a transaction on PostgreSQL when others conflict with it.
@@ -27,27 +28,45 @@ impl UnitOfWork for Database {
             return Err(StoreError::Unaudited);
         }
         let writes: Arc<[Write]> = writes.into();
+        match only_chain(&writes) {
+            // On SQLite the one writer groups all changes.
+            Some(chain) if self.shared.writer.is_none() => self.commit_in_group(chain, writes).await,
+            _ => self.commit_alone(&writes).await,
+        }
+    }
+}
+
+impl Database {
+    /// Commits a unit in a transaction that it shares with no other, except on SQLite.
+    pub(super) async fn commit_alone(&self, writes: &Arc<[Write]>) -> Result<(), StoreError> {
         let mut attempt = 1;
         let extended = loop {
-            let unit = Arc::clone(&writes);
-            match self.try_write(move |connection| apply(connection, &unit)).await? {
+            let unit = [Arc::clone(writes)];
+            match self.try_write(1, move |connection| apply(connection, &unit)).await? {
                 // Writes are values, so that a unit can be retried from the start.
                 Err(error) if attempt < ATTEMPTS && error.may_pass() => attempt += 1,
                 outcome => break outcome?,
             }
         };
-        for hash in &extended {
+        self.forget_identities(&extended);
+        Ok(())
+    }
+
+    pub(super) fn forget_identities(&self, extended: &[TokenHash]) {
+        for hash in extended {
             self.shared.identities.forget(hash);
         }
-        Ok(())
     }
 }
 
-/// Applies the changes in order. Returns the token hashes of extended sessions, whose change the identity
-/// epoch does not show.
-fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHash>, QueryError> {
-    let mut extended = Vec::new();
-    for write in writes {
+/// Applies the writes of `units` in order, and then appends their audit entries together. Returns the token hashes
+/// of extended sessions, whose change the identity epoch does not show.
+pub(super) fn apply(
+    connection: &mut AnyConnection,
+    units: &[Arc<[Write]>],
+) -> Result<Vec<TokenHash>, QueryError> {
+    let (mut extended, mut entries) = (Vec::new(), Vec::new());
+    for write in units.iter().flat_map(|unit| unit.iter()) {
         match write {
             Write::Auth(write) => {
                 auth_tables::apply(connection, write)?;
@@ -57,7 +76,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             }
             Write::User(write) => users::apply(connection, write)?,
             Write::Organization(write) => organizations::apply(connection, write)?,
-            Write::Audit(write) => audit::apply(connection, write)?,
+            Write::Audit(audit::Write::Append(entry)) => entries.push(entry),
             Write::Job(write) => jobs::apply(connection, write)?,
             Write::Application(write) => applications::apply(connection, write)?,
             Write::Deployment(write) => deployments::apply(connection, write)?,
@@ -71,5 +90,6 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Replica(write) => replicas::apply(connection, write)?,
         }
     }
+    audit_log::append(connection, &entries)?;
     Ok(extended)
 }

@@ -11,6 +11,7 @@ use crate::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::{audit_chains, audit_entries},
+    search::lower_case,
 };
 
 #[derive(Queryable, Selectable)]
@@ -75,6 +76,67 @@ impl TryFrom<EntryRow> for Link {
         };
         Ok(Self { number: row.number, entry, hash: stored_hash(&row.hash)? })
     }
+}
+
+/// A row to insert.
+#[derive(Insertable)]
+#[diesel(table_name = audit_entries)]
+pub(super) struct NewEntry {
+    chain_id: DbId,
+    number: i64,
+    id: DbId,
+    actor: String,
+    actor_key: String,
+    actor_id: Option<DbId>,
+    action: &'static str,
+    resource: &'static str,
+    resource_id: String,
+    message: String,
+    metadata: String,
+    request_id: String,
+    address: Option<String>,
+    at: DbTs,
+    hash: Vec<u8>,
+    search: String,
+}
+
+impl NewEntry {
+    pub(super) fn new(number: i64, hash: LinkHash, entry: Entry) -> Self {
+        Self {
+            search: searchable(&entry),
+            actor_key: lower_case(&entry.actor),
+            metadata: json(&entry),
+            chain_id: DbId(entry.chain.id()),
+            number,
+            id: entry.id.into(),
+            actor: entry.actor,
+            actor_id: entry.actor_id.map(DbId::from),
+            action: entry.action.as_str(),
+            resource: entry.resource.as_str(),
+            resource_id: entry.resource_id,
+            message: entry.message,
+            request_id: entry.request_id,
+            address: entry.address.map(|address| address.to_string()),
+            at: DbTs(entry.at),
+            hash: hash.0.to_vec(),
+        }
+    }
+}
+
+fn json(entry: &Entry) -> String {
+    let metadata = entry.metadata.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    serde_json::Value::from_iter(metadata).to_string()
+}
+
+fn searchable(entry: &Entry) -> String {
+    let resource = [entry.resource.as_str(), &entry.resource_id];
+    let mut lines = vec![entry.message.as_str(), &entry.actor];
+    lines.extend(resource);
+    lines.extend(entry.metadata.values().map(String::as_str));
+    // Shown beside the metadata, so it is searched like them.
+    let address = entry.address.map(|address| address.to_string()).unwrap_or_default();
+    lines.extend([entry.request_id.as_str(), &address]);
+    lower_case(&lines.join("\n"))
 }
 
 fn stored_hash(bytes: &[u8]) -> Result<LinkHash, QueryError> {

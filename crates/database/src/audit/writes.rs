@@ -1,36 +1,50 @@
 //! Appends to the audit log in the database.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use diesel::prelude::*;
 use launchway_domain::{
-    audit::{Chain, ChainHead, Entry, Link, LinkHash, Write},
+    audit::{Chain, ChainHead, Entry, LinkHash},
     clock::Timestamp,
 };
+use uuid::Uuid;
 
-use super::rows::HeadRow;
+use super::rows::{HeadRow, NewEntry};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
-    dialect::each_backend,
+    dialect::{each_backend, insert_in_chunks},
     error::QueryError,
     schema::{audit_chains, audit_entries},
-    search::lower_case,
 };
 
-/// Applies one change.
-pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
-    let Write::Append(entry) = write;
-    let (head, last_at) = hold_head(connection, entry.chain)?;
-    let at = entry.at.max(last_at + TimeDelta::microseconds(1));
-    let entry = Entry { at, ..entry.clone() };
-    let number = head.number + 1;
-    let link = Link { number, hash: head.hash.next(number, &entry), entry };
-    insert(connection, &link)?;
-    diesel::update(audit_chains::table.find(DbId(link.entry.chain.id())))
+/// Appends entries to their chains, each in the order of `entries`.
+pub(crate) fn append(connection: &mut AnyConnection, entries: &[&Entry]) -> Result<(), QueryError> {
+    // In the order of ids, so that two transactions do not wait for each other.
+    let mut chains: BTreeMap<Uuid, Vec<&Entry>> = BTreeMap::new();
+    for entry in entries {
+        chains.entry(entry.chain.id()).or_default().push(entry);
+    }
+    chains.into_iter().try_for_each(|(chain, entries)| append_to(connection, chain.into(), &entries))
+}
+
+fn append_to(connection: &mut AnyConnection, chain: Chain, entries: &[&Entry]) -> Result<(), QueryError> {
+    let (mut head, mut last_at) = hold_head(connection, chain)?;
+    let mut rows = Vec::with_capacity(entries.len());
+    for &entry in entries {
+        last_at = entry.at.max(last_at + TimeDelta::microseconds(1));
+        head.number += 1;
+        let entry = Entry { at: last_at, ..entry.clone() };
+        head.hash = head.hash.next(head.number, &entry);
+        rows.push(NewEntry::new(head.number, head.hash, entry));
+    }
+    insert_in_chunks!(connection, audit_entries::table, rows);
+    diesel::update(audit_chains::table.find(DbId(chain.id())))
         .set((
-            audit_chains::last_number.eq(number),
-            audit_chains::last_hash.eq(link.hash.0.as_slice()),
-            audit_chains::last_at.eq(DbTs(at)),
+            audit_chains::last_number.eq(head.number),
+            audit_chains::last_hash.eq(head.hash.0.as_slice()),
+            audit_chains::last_at.eq(DbTs(last_at)),
         ))
         .execute(connection)?;
     Ok(())
@@ -75,45 +89,4 @@ fn begin(connection: &mut AnyConnection, chain: Chain) -> Result<(), QueryError>
         .do_nothing()
         .execute(backend))?;
     Ok(())
-}
-
-fn insert(connection: &mut AnyConnection, link: &Link) -> Result<(), QueryError> {
-    let entry = &link.entry;
-    diesel::insert_into(audit_entries::table)
-        .values((
-            audit_entries::chain_id.eq(DbId(entry.chain.id())),
-            audit_entries::number.eq(link.number),
-            audit_entries::id.eq(DbId::from(entry.id)),
-            audit_entries::actor.eq(&entry.actor),
-            audit_entries::actor_key.eq(lower_case(&entry.actor)),
-            audit_entries::actor_id.eq(entry.actor_id.map(DbId::from)),
-            audit_entries::action.eq(entry.action.as_str()),
-            audit_entries::resource.eq(entry.resource.as_str()),
-            audit_entries::resource_id.eq(&entry.resource_id),
-            audit_entries::message.eq(&entry.message),
-            audit_entries::metadata.eq(json(entry)),
-            audit_entries::request_id.eq(&entry.request_id),
-            audit_entries::address.eq(entry.address.map(|address| address.to_string())),
-            audit_entries::at.eq(DbTs(entry.at)),
-            audit_entries::hash.eq(link.hash.0.as_slice()),
-            audit_entries::search.eq(searchable(entry)),
-        ))
-        .execute(connection)?;
-    Ok(())
-}
-
-fn json(entry: &Entry) -> String {
-    let metadata = entry.metadata.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    serde_json::Value::from_iter(metadata).to_string()
-}
-
-fn searchable(entry: &Entry) -> String {
-    let resource = [entry.resource.as_str(), &entry.resource_id];
-    let mut lines = vec![entry.message.as_str(), &entry.actor];
-    lines.extend(resource);
-    lines.extend(entry.metadata.values().map(String::as_str));
-    // Shown beside the metadata, so it is searched like them.
-    let address = entry.address.map(|address| address.to_string()).unwrap_or_default();
-    lines.extend([entry.request_id.as_str(), &address]);
-    lower_case(&lines.join("\n"))
 }

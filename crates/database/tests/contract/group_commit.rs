@@ -1,5 +1,7 @@
 //! Group commit of the one writer of a SQLite file.
 
+mod on_postgres;
+
 use std::sync::mpsc;
 
 use diesel::connection::SimpleConnection as _;
