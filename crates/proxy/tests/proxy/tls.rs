@@ -222,8 +222,8 @@ async fn a_handshake_has_a_time_limit() {
         settings.limits.handshake = limit;
     })
     .await;
-    let mut silent = tokio::net::TcpStream::connect(proxy.tls_address.unwrap()).await.unwrap();
     let began = Instant::now();
+    let mut silent = tokio::net::TcpStream::connect(proxy.tls_address.unwrap()).await.unwrap();
     let read = tokio::time::timeout(TIMEOUT, silent.read(&mut [0; 1])).await.unwrap();
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
     assert!(began.elapsed() >= limit);
