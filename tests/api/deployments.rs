@@ -15,6 +15,7 @@ pub(crate) use launchway_testkit::repository;
 use on_both_stages;
 
 mod breakage;
+mod build_cache;
 mod cancellation;
 mod compositions;
 mod desired_state;

@@ -5,6 +5,7 @@ mod requests;
 use actix_web::web::Data;
 use launchway_domain::{
     auth::{Action, Permission, Resource},
+    deployments::BuildCache,
     ids::{ApplicationId, DeploymentId},
 };
 
@@ -60,6 +61,11 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
+/// Returns the use of the build cache that a request asks for.
+pub(crate) fn build_cache(no_cache: Option<bool>) -> BuildCache {
+    if no_cache == Some(true) { BuildCache::Ignore } else { BuildCache::Use }
+}
+
 input! {
     struct ListDeployments {
         /// Id of an application of this organization
@@ -81,11 +87,14 @@ async fn redeploy_application(
     body: Idempotent<RedeployApplication>,
 ) -> Result<Stored<Envelope<DeploymentView>>, ApiError> {
     let deployments = &api.services.deployments;
-    let (RedeployApplication { id }, once) = body.read(&caller, CREATE).await?;
+    let (RedeployApplication { id, no_cache }, once) = body.read(&caller, CREATE).await?;
     once.answer(
         &api,
         "Deployment created successfully",
-        async |key| deployments.redeploy(&caller, id, key).await,
+        async |key| match build_cache(no_cache) {
+            BuildCache::Use => deployments.redeploy(&caller, id, key).await,
+            BuildCache::Ignore => deployments.rebuild(&caller, id, key).await,
+        },
         async |id| deployments.detail(&caller, id.into()).await,
         DeploymentView::from,
     )

@@ -12,8 +12,8 @@ use launchway_domain::{
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
     deployments::{
-        Deployment, DeploymentDetail, DeploymentKind, DeploymentRepository, DeploymentState, KeptVersions,
-        Write,
+        BuildCache, Deployment, DeploymentDetail, DeploymentKind, DeploymentRepository, DeploymentState,
+        KeptVersions, Write,
     },
     idempotency::IdempotencyKey,
     ids::{ApplicationId, DeploymentId},
@@ -82,10 +82,42 @@ impl Deployments {
         id: ApplicationId,
         key: Option<IdempotencyKey>,
     ) -> Result<DeploymentDetail, Error> {
+        self.deploy(actor, id, BuildCache::Use, key).await
+    }
+
+    /// Requests a deployment of the current source of an application, and runs every step of its build.
+    ///
+    /// # Errors
+    /// As of [`redeploy`](Self::redeploy).
+    pub async fn rebuild(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<DeploymentDetail, Error> {
+        self.deploy(actor, id, BuildCache::Ignore, key).await
+    }
+
+    async fn deploy(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        cache: BuildCache,
+        key: Option<IdempotencyKey>,
+    ) -> Result<DeploymentDetail, Error> {
         let scope = actor.require(CREATE)?;
         let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let what = format!("requested a deployment of {}", titled(&application.blueprint));
-        self.request(actor, &application, DeploymentKind::Fresh, what, key).await
+        let what = match cache {
+            BuildCache::Use => format!("requested a deployment of {}", titled(&application.blueprint)),
+            BuildCache::Ignore => {
+                format!(
+                    "requested a deployment of {} without the build cache",
+                    titled(&application.blueprint)
+                )
+            }
+        };
+        let request = Request::of(&application, DeploymentKind::Fresh, &self.context).with_cache(cache);
+        self.request(actor, &application, request, what, key).await
     }
 
     /// Requests a new deployment that makes the version of an earlier deployment live again.
@@ -117,7 +149,8 @@ impl Deployments {
             )));
         }
         let what = format!("requested a rollback of {} to deployment {to}", titled(&application.blueprint));
-        self.request(actor, &application, DeploymentKind::Rollback { to }, what, key).await
+        let request = Request::of(&application, DeploymentKind::Rollback { to }, &self.context);
+        self.request(actor, &application, request, what, key).await
     }
 
     /// Cancels a deployment: at once if it is pending, otherwise through its worker.
@@ -196,11 +229,10 @@ impl Deployments {
         &self,
         actor: &Actor,
         application: &Application,
-        kind: DeploymentKind,
+        request: Request,
         what: String,
         key: Option<IdempotencyKey>,
     ) -> Result<DeploymentDetail, Error> {
-        let request = Request::of(application, kind, &self.context);
         let id = request.deployment.id;
         let event =
             Event::new(Did::Create, Audited::Deployment, id, what).with("application_id", application.id);

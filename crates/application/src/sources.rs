@@ -12,7 +12,7 @@ use launchway_domain::{
     applications::{Application, ApplicationRepository, Branch, GitUrl, Repository},
     audit::{Action as Did, Author, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
-    deployments::{CommitHash, DeploymentRepository, DeploymentState, Output, StepError},
+    deployments::{BuildCache, CommitHash, DeploymentRepository, DeploymentState, Output, StepError},
     ids::{ApplicationId, DeploymentId},
     quotas::Quotas,
     sources::{GitService, PendingSource, SourceFile, SourceRepositories, Spool},
@@ -183,7 +183,7 @@ impl Sources {
         how: &How,
     ) -> Result<(), StoreError> {
         let (id, commit) = (pending.deployment, pending.new.clone());
-        let request = Request::of_commit(application, id, commit, &self.context);
+        let request = Request::of_commit(application, id, commit, &self.context).with_cache(how.cache);
         let what = format!("requested a deployment of {} by {}", titled(&application.blueprint), how.what);
         let event =
             Event::new(Did::Create, Audited::Deployment, id, what).with("application_id", application.id);
@@ -206,16 +206,28 @@ struct How {
     branch: Branch,
     /// The SHA-256 of an uploaded archive.
     digest: Option<String>,
+    /// The use of the build cache.
+    cache: BuildCache,
 }
 
 impl How {
     fn push(branch: &Branch) -> Self {
-        Self { what: format!("a push to `{branch}`"), branch: branch.clone(), digest: None }
+        Self {
+            what: format!("a push to `{branch}`"),
+            branch: branch.clone(),
+            digest: None,
+            cache: BuildCache::Use,
+        }
     }
 
-    fn upload(branch: &Branch, digest: &str) -> Self {
+    fn upload(branch: &Branch, digest: &str, cache: BuildCache) -> Self {
         let what = format!("an upload with the SHA-256 {digest}");
-        Self { what, branch: branch.clone(), digest: Some(digest.to_owned()) }
+        Self { what, branch: branch.clone(), digest: Some(digest.to_owned()), cache }
+    }
+
+    /// Returns an upload whose request is not known any more.
+    fn recovered_upload(branch: &Branch) -> Self {
+        Self { what: "an upload".to_owned(), branch: branch.clone(), digest: None, cache: BuildCache::Use }
     }
 
     fn details(&self, event: Event, commit: &CommitHash) -> Event {

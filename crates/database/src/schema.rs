@@ -383,6 +383,7 @@ table! {
         requested_by -> Text,
         breakdown -> Nullable<Text>,
         further_copies -> Nullable<Text>,
+        no_cache -> Bool,
     }
 }
 

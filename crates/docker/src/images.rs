@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use async_trait::async_trait;
 use launchway_domain::{
     applications::{ImageRef, Variables},
-    deployments::{BuildPlan, ImageBuilder, ImageName, Output, Owner, StepError},
+    deployments::{BuildCache, BuildPlan, ImageBuilder, ImageName, Output, Owner, StepError},
     ids::OrganizationId,
 };
 use launchway_system::process::ProcessError;
@@ -75,6 +75,7 @@ impl DockerEngine {
             limits: self.options.build_limits,
             cgroup_parent: None,
             known: &known,
+            cache: plan.cache,
             dockerfile,
             target,
             folder: Some(&context.folder),
@@ -104,6 +105,7 @@ impl DockerEngine {
             limits: self.options.build_limits,
             cgroup_parent: None,
             known: &[],
+            cache: BuildCache::Use,
             dockerfile,
             target: None,
             folder: None,

@@ -27,7 +27,7 @@ pub use self::site_archives::MockSiteArchives;
 pub use self::{
     composition::{ComposeSource, Composer, Composition, CompositionPlan, CompositionRepository, Sidecar},
     deployment::{
-        CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
+        BuildCache, CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
         DeploymentStatus, ImageDigest, ImageName, ServiceName,
     },
     end::EndCause,

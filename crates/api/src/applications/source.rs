@@ -18,10 +18,11 @@ use crate::{
     Api,
     body::Body,
     caller::Caller,
+    deployments::build_cache,
     endpoint::{Description, Endpoint, Part},
     envelope::{Reply, success},
     error::{ApiError, Code},
-    fields::Fields,
+    fields::{Choice, Fields},
     git::body::{Refused, collect},
     input::{Input, input},
     query::Query,
@@ -51,6 +52,8 @@ input! {
         name: Option<ApplicationName>,
         /// Environment of the application with this name; default `production`
         environment: Option<Environment>,
+        /// Run every step of the build, instead of taking unchanged ones from earlier builds; default `false`
+        no_cache: Option<Choice>,
     }
 }
 
@@ -75,7 +78,9 @@ async fn upload_source(
     let sources = &api.services.sources;
     // First, so that the query of somebody who may not deploy is not looked at.
     let spool = sources.spool(&caller).await?;
-    let target = target(&api, &caller, query.read()?).await?;
+    let query = query.read()?;
+    let cache = build_cache(query.no_cache.as_ref().map(|choice| choice.0));
+    let target = target(&api, &caller, query).await?;
     let _permit = crate::git::body::permit(&api).await.map_err(|_busy| {
         ApiError::from(Error::RateLimited { retry_after: std::time::Duration::from_secs(5) })
     })?;
@@ -85,7 +90,7 @@ async fn upload_source(
         Refused::TooLarge(sentence) => ApiError::new(Code::PayloadTooLarge, sentence),
         Refused::Failed(error) => ApiError::unavailable(error),
     })?;
-    let uploaded = sources.upload(&caller, &target, archive, &describe).await?;
+    let uploaded = sources.upload(&caller, &target, archive, cache, &describe).await?;
     let detail = api.services.deployments.detail(&caller, uploaded.deployment).await?;
     Ok(success("Deployment created successfully", detail.into()))
 }
@@ -93,13 +98,13 @@ async fn upload_source(
 async fn target(api: &Api, caller: &Caller, query: UploadQuery) -> Result<SourceTarget, ApiError> {
     let sources = &api.services.sources;
     match query {
-        UploadQuery { id: Some(id), name: None, environment: None } => {
+        UploadQuery { id: Some(id), name: None, environment: None, .. } => {
             let (actor, target) = sources.by_id(caller, id).await?;
             // The header names the organization.
             let is_here = actor.organization().ok() == caller.organization().ok();
             if is_here { Ok(target) } else { Err(Error::NotFound("the application").into()) }
         }
-        UploadQuery { id: None, name: Some(name), environment } => {
+        UploadQuery { id: None, name: Some(name), environment, .. } => {
             let environment = match environment {
                 Some(environment) => environment,
                 None => "production".parse().map_err(|_never| ApiError::internal("no environment"))?,

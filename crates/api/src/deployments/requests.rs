@@ -7,6 +7,8 @@ input! {
     pub(crate) struct RedeployApplication {
         /// An application of this organization.
         pub(super) id: ApplicationId,
+        /// Run every step of the build, instead of taking unchanged ones from earlier builds; default `false`.
+        pub(super) no_cache: Option<bool>,
     }
 }
 

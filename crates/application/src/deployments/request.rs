@@ -3,7 +3,7 @@
 use launchway_domain::{
     applications::{Application, BuildPack},
     auth::Actor,
-    deployments::{CommitHash, Deployment, DeploymentKind, Write},
+    deployments::{BuildCache, CommitHash, Deployment, DeploymentKind, Write},
     ids::DeploymentId,
     jobs::{JobKind, NewJob, Pool, Write as JobWrite},
     logs::{Level, NewLine, Write as LogWrite},
@@ -29,6 +29,12 @@ impl Request {
         let deployment = Deployment::new(ids, whose, kind, job.id, context.clock.now());
         job.payload = deployment.id.to_string();
         Self { deployment, job }
+    }
+
+    /// Returns the same deployment with this use of the build cache.
+    pub(crate) fn with_cache(mut self, cache: BuildCache) -> Self {
+        self.deployment.build_cache = cache;
+        self
     }
 
     /// Returns a pending deployment of a commit that was sent to this server.
@@ -75,6 +81,9 @@ impl Request {
     ) -> Vec<store::Write> {
         self.deployment.requested_by = by.to_owned();
         let text = match self.deployment.kind {
+            DeploymentKind::Fresh if self.deployment.build_cache == BuildCache::Ignore => {
+                format!("Deployment without the build cache requested {reason}")
+            }
             DeploymentKind::Fresh => format!("Deployment requested {reason}"),
             DeploymentKind::Rollback { to } => format!("Rollback to deployment {to} requested {reason}"),
         };

@@ -3,7 +3,7 @@
 use launchway_domain::{
     applications::{Application, Branch},
     auth::Actor,
-    deployments::CommitHash,
+    deployments::{BuildCache, CommitHash},
     ids::{ApplicationId, DeploymentId},
     sources::{PendingSource, Received, UploadCommit, upload_reference},
 };
@@ -39,6 +39,7 @@ impl Sources {
         actor: &Actor,
         target: &SourceTarget,
         archive: Received,
+        cache: BuildCache,
         describe: &Describe,
     ) -> Result<Uploaded, Error> {
         let scope = actor.require(CREATE)?;
@@ -48,7 +49,7 @@ impl Sources {
         let deployment = match target {
             SourceTarget::Existing(application) => {
                 let found = self.ports.applications.get(scope, application.id).await?;
-                self.upload_to(actor, &found.ok_or(APPLICATION)?, archive).await?
+                self.upload_to(actor, &found.ok_or(APPLICATION)?, archive, cache).await?
             }
             SourceTarget::New { id, name } => {
                 let created = self.create_by_upload(actor, (*id, name), archive, describe).await;
@@ -66,6 +67,7 @@ impl Sources {
         actor: &Actor,
         application: &Application,
         archive: Received,
+        cache: BuildCache,
     ) -> Result<DeploymentId, Error> {
         let Some(branch) = application.blueprint.branch.as_ref().filter(|_| is_hosted(application)) else {
             return Err(Error::Conflict(format!(
@@ -74,7 +76,7 @@ impl Sources {
                 application.id
             )));
         };
-        let how = How::upload(branch, &archive.sha256);
+        let how = How::upload(branch, &archive.sha256, cache);
         let new = self.import(actor, application.id, archive).await?;
         let reference = upload_reference(branch);
         let pending = PendingSource {
@@ -115,7 +117,7 @@ impl Sources {
         let branch: Branch = USUAL_BRANCH
             .parse()
             .map_err(|error: launchway_domain::value::InvalidValue| Error::Internal(error.into()))?;
-        let how = How::upload(&branch, &archive.sha256);
+        let how = How::upload(&branch, &archive.sha256, BuildCache::Use);
         let commit = self.import(actor, id, archive).await?;
         let reference = upload_reference(&branch);
         let moved = self.ports.repositories.move_reference(id, &reference, None, Some(commit.clone())).await;

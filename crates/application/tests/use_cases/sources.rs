@@ -9,7 +9,7 @@ use launchway_application::{
 };
 use launchway_domain::{
     applications::{Application, GitUrl, Repository},
-    deployments::{CommitHash, Deployment, Write as DeploymentWrite},
+    deployments::{BuildCache, CommitHash, Deployment, Write as DeploymentWrite},
     ids::DeploymentId,
     sources::{Comparison, PendingSource, PushRequest, Received, RefUpdate, packet, sideband},
     store::{StoreError, Write},
@@ -259,7 +259,8 @@ async fn a_viewer_can_neither_push_nor_upload() {
     let pushed =
         services.sources.push(&a_viewer(), &target, push(MAIN, Some(hash('b'))), &no_description).await;
     assert_refused(pushed, lacks("deploy:create"));
-    let uploaded = services.sources.upload(&a_viewer(), &target, body(), &no_description).await;
+    let uploaded =
+        services.sources.upload(&a_viewer(), &target, body(), BuildCache::Use, &no_description).await;
     assert_refused(uploaded, lacks("deploy:create"));
     assert_refused(services.sources.spool(&a_viewer()).await.map(drop), lacks("deploy:create"));
 }

@@ -240,7 +240,7 @@ fn change(edit: &Edit, session: &Session<'_>) -> Outcome {
         return if session.screen.is_for_programs() { session.screen.json(&changed) } else { Ok(()) };
     }
     let application: Application = read(changed)?;
-    let deployment = redeploy(session, &application)?;
+    let deployment = redeploy(session, &application, false)?;
     watch(session, &application, deployment, edit.waiting)
 }
 

@@ -33,6 +33,9 @@ pub struct Deploy {
     /// Send the files of this folder, even if the server could fetch a repository
     #[arg(long)]
     upload: bool,
+    /// Run every step of the build, instead of taking unchanged ones from earlier builds
+    #[arg(long)]
+    no_cache: bool,
     #[command(flatten)]
     waiting: Waiting,
 }
@@ -41,11 +44,11 @@ pub(crate) fn deploy(deploy: &Deploy, session: &Session<'_>) -> Outcome {
     let (application, deployment) = match &deploy.app {
         Some(name) if deploy.upload => {
             let application = names::application(&session.server, name)?;
-            send::send(session, Some(application), Manifest::here()?.as_ref(), name)?
+            send::send(session, Some(application), Manifest::here()?.as_ref(), name, deploy.no_cache)?
         }
         Some(name) => {
             let application = names::application(&session.server, name)?;
-            let deployment = redeploy(session, &application)?;
+            let deployment = redeploy(session, &application, deploy.no_cache)?;
             (application, deployment)
         }
         None => here(deploy, session)?,
@@ -54,8 +57,11 @@ pub(crate) fn deploy(deploy: &Deploy, session: &Session<'_>) -> Outcome {
 }
 
 /// Requests a deployment of the current source of an application.
-pub(crate) fn redeploy(session: &Session<'_>, application: &Application) -> Outcome<Value> {
-    let body = json!({"id": application.id});
+pub(crate) fn redeploy(session: &Session<'_>, application: &Application, no_cache: bool) -> Outcome<Value> {
+    let mut body = json!({"id": application.id});
+    if no_cache {
+        body["no_cache"] = true.into();
+    }
     once(|key| session.server.post("/deploy/application/redeploy").body(body.clone()).once(key))
 }
 
@@ -79,13 +85,13 @@ fn here(deploy: &Deploy, session: &Session<'_>) -> Outcome<(Application, Value)>
             Err(failure) if failure.kind == Kind::Missing => None,
             found => Some(found?),
         };
-        return send::send(session, application, Some(&manifest), &title);
+        return send::send(session, application, Some(&manifest), &title, deploy.no_cache);
     }
     if let Some(repository) = &repository {
         remind(repository, &manifest, session.screen);
     }
     match names::application(&session.server, &manifest.title()?) {
-        Ok(application) => change(&manifest, application, session),
+        Ok(application) => change(&manifest, application, session, deploy.no_cache),
         Err(failure) if failure.kind == Kind::Missing => make(&manifest, session),
         Err(failure) => Err(failure),
     }
@@ -154,6 +160,7 @@ fn change(
     manifest: &Manifest,
     application: Application,
     session: &Session<'_>,
+    no_cache: bool,
 ) -> Outcome<(Application, Value)> {
     let there = session.server.get("/deploy/application").with("id", &application.id).send()?;
     let differences = manifest.differences(&there);
@@ -167,6 +174,6 @@ fn change(
         let request = session.server.put("/deploy/application").with("id", &application.id);
         request.with("redeploy", false).body(manifest.change(&differences)).receive()?
     };
-    let deployment = redeploy(session, &application)?;
+    let deployment = redeploy(session, &application, no_cache)?;
     Ok((application, deployment))
 }

@@ -5,8 +5,8 @@ use launchway_domain::{
     applications::Port,
     clock::Timestamp,
     deployments::{
-        ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind, DeploymentState,
-        DeploymentStatus,
+        BuildCache, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
+        DeploymentState, DeploymentStatus,
     },
     ids::{ApplicationId, DeploymentId, DeploymentStatusId, JobId, OrganizationId},
 };
@@ -47,6 +47,7 @@ pub(super) struct DeploymentRow {
     requested_by: String,
     breakdown: Option<String>,
     further_copies: Option<String>,
+    no_cache: bool,
     #[diesel(deserialize_as = DbTs)]
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
@@ -74,6 +75,7 @@ impl TryFrom<DeploymentRow> for Deployment {
             organization_id: row.organization_id,
             kind,
             requested_by: row.requested_by,
+            build_cache: if row.no_cache { BuildCache::Ignore } else { BuildCache::Use },
             job_id: row.job_id,
             status: DeploymentStatus {
                 id: row.status_id,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
-use launchway_domain::deployments::{ImageName, Output, Owner};
+use launchway_domain::deployments::{BuildCache, ImageName, Output, Owner};
 use launchway_system::process::Invocation;
 use serde_json::{Value, json};
 
@@ -54,6 +54,7 @@ pub(crate) struct NewImage<'a> {
     pub(crate) cgroup_parent: Option<&'a str>,
     /// The images whose layers may be reused.
     pub(crate) known: &'a [ImageName],
+    pub(crate) cache: BuildCache,
     pub(crate) dockerfile: Vec<u8>,
     /// The target stage of the build; the last one if `None`.
     pub(crate) target: Option<&'a str>,
@@ -125,6 +126,9 @@ impl Docker {
             let names = std::iter::once(image.name).chain(image.known);
             names.fold(call, |call, name| call.args(["--cache-from", name.as_str()]))
         };
+        if image.cache == BuildCache::Ignore {
+            call = call.arg("--no-cache");
+        }
         for label in image.labels {
             call = call.arg("--label").arg(label.as_str());
         }

@@ -34,6 +34,7 @@ impl Compositions {
                 base_path: build.folder(folder).map_err(|error| in_service(service, error))?,
                 dockerfile: build.dockerfile.clone(),
                 variables: arguments(build, &source.variables).map_err(|error| in_service(service, error))?,
+                cache: source.cache,
             };
             let name = image_of(&plan.owner, service);
             let built = self.engine.build_as(&name, &build_plan, build.target.as_deref(), output.clone());

@@ -10,7 +10,7 @@ use std::{
 
 use launchway_docker::{BuildLimits, Builder, DockerOptions};
 use launchway_domain::{
-    deployments::{ImageBuilder as _, ImageName, Owner, StepError},
+    deployments::{BuildCache, BuildPlan, ImageBuilder as _, ImageName, Owner, StepError},
     ids::Ids as _,
 };
 use launchway_system::clock::TimeOrderedIds;
@@ -311,6 +311,29 @@ async fn a_build_takes_over_its_own_steps_and_nobody_elses() {
     let again = Owner { deployment: TimeOrderedIds.next().into(), ..ours };
     let again = build(again, "http://ours").await;
     assert!(again.contains("Using cache") && !again.contains("through http"), "{again}");
+}
+
+#[tokio::test]
+async fn a_build_without_the_cache_runs_every_step() {
+    for builder in [by_legacy, by_buildkit] {
+        let installation = Installation::with(builder);
+        let steps = format!("FROM {}\nRUN cat /proc/sys/kernel/random/uuid | tee /made\n", base_image());
+        installation.write("Dockerfile", &steps);
+        let first = owner();
+        let build = async |cache| {
+            let recorder = Arc::new(Recorder::default());
+            let owner = Owner { deployment: TimeOrderedIds.next().into(), ..first };
+            let plan = BuildPlan { cache, ..installation.plan(owner) };
+            let image = installation.engine.build(&plan, recorder.clone()).await.unwrap();
+            docker(&["run", "--rm", image.as_str(), "cat", "/made"])
+        };
+        let made = build(BuildCache::Use).await;
+        assert_eq!(build(BuildCache::Use).await, made);
+        let anew = build(BuildCache::Ignore).await;
+        assert_ne!(anew, made);
+        // Later builds take over the newest steps.
+        assert_eq!(build(BuildCache::Use).await, anew);
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,8 @@ use launchway_docker::{Compositions, DockerOptions};
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, Port, Variables},
     deployments::{
-        Checkout, ComposeSource, Composer as _, Composition, CompositionPlan, Container, Owner, StepError,
+        BuildCache, Checkout, ComposeSource, Composer as _, Composition, CompositionPlan, Container, Owner,
+        StepError,
     },
     secret::SecretBox as _,
 };
@@ -53,6 +54,7 @@ impl Composing {
             base_path: BasePath::default(),
             file: DockerfilePath::default(),
             variables: Variables::default(),
+            cache: BuildCache::Use,
         }
     }
 

@@ -6,7 +6,7 @@ use launchway_docker::{DockerEngine, DockerOptions};
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, Port, RegistryPolicy, Variables},
     deployments::{
-        BuildPlan, Checkout, Condition, Container, ContainerId, ContainerPlan, Deployer as _,
+        BuildCache, BuildPlan, Checkout, Condition, Container, ContainerId, ContainerPlan, Deployer as _,
         ImageBuilder as _, ImageName, Owner,
     },
     ids::{Ids as _, InstanceId, OrganizationId},
@@ -67,6 +67,7 @@ impl Installation {
             base_path: BasePath::default(),
             dockerfile: DockerfilePath::default(),
             variables: Variables::default(),
+            cache: BuildCache::Use,
         }
     }
 

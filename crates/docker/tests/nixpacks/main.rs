@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use launchway_docker::nixpacks::Nixpacks;
 use launchway_domain::{
     applications::{BasePath, DockerfilePath, Variables},
-    deployments::{BuildPlan, BuildPlanner as _, Checkout, Output, Owner, StepError},
+    deployments::{BuildCache, BuildPlan, BuildPlanner as _, Checkout, Output, Owner, StepError},
     ids::Ids as _,
 };
 use launchway_system::clock::TimeOrderedIds;
@@ -40,6 +40,7 @@ async fn planned(files: &[(&str, &str)]) -> Result<(BuildPlan, String, TempDir),
         base_path: BasePath::default(),
         dockerfile: DockerfilePath::default(),
         variables: Variables::try_from(variables).unwrap(),
+        cache: BuildCache::Use,
     };
     let plan = Nixpacks::default().complete(&plan, Arc::new(Nowhere)).await?;
     assert!(!folder.path().join(".nixpacks/build.sh").exists());

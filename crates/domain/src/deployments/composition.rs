@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 
-use super::{Checkout, Container, ContainerId, ImageName, Output, Owner, ServiceName, StepError};
+use super::{BuildCache, Checkout, Container, ContainerId, ImageName, Output, Owner, ServiceName, StepError};
 use crate::{
     applications::{BasePath, DockerfilePath, Port, RunCommand, Variables},
     ids::{ApplicationId, DeploymentId},
@@ -38,6 +38,8 @@ pub struct ComposeSource {
     pub file: DockerfilePath,
     /// The build arguments.
     pub variables: Variables,
+    /// The use of cached build steps.
+    pub cache: BuildCache,
 }
 
 /// Services that can be started.

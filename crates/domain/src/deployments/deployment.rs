@@ -23,6 +23,8 @@ pub struct Deployment {
     pub kind: DeploymentKind,
     /// The user or program that requested it, for display; empty for records from before this was stored.
     pub requested_by: String,
+    /// The use of cached steps by its build.
+    pub build_cache: BuildCache,
     /// The job that runs it.
     pub job_id: JobId,
     /// Its current status.
@@ -77,6 +79,7 @@ impl Deployment {
             organization_id,
             kind,
             requested_by: String::new(),
+            build_cache: BuildCache::default(),
             job_id,
             status: DeploymentStatus { id: status_id, state, created_at: now, updated_at: now },
             commit: None,
@@ -100,6 +103,16 @@ pub enum DeploymentKind {
         /// The id of the earlier deployment.
         to: DeploymentId,
     },
+}
+
+/// The use of cached steps by a build.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BuildCache {
+    /// Steps that did not change are taken from earlier builds of the application.
+    #[default]
+    Use,
+    /// Every step is run.
+    Ignore,
 }
 
 /// The status of a deployment, as a record of its own.

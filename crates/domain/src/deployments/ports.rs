@@ -16,7 +16,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{CommitHash, ContainerId, ImageName, ImageSize, ServiceName, StepError};
+use super::{BuildCache, CommitHash, ContainerId, ImageName, ImageSize, ServiceName, StepError};
 use crate::{
     applications::{
         BasePath, Branch, DockerfilePath, GitCredentials, GitUrl, HealthCheckPath, ImageRef, Port,
@@ -116,6 +116,8 @@ pub struct BuildPlan {
     pub dockerfile: DockerfilePath,
     /// The build arguments.
     pub variables: Variables,
+    /// The use of cached steps.
+    pub cache: BuildCache,
 }
 
 /// Generates Dockerfiles for source that has none.

@@ -5,8 +5,9 @@ use launchway_domain::{
     applications::BuildPack,
     audit::{Action, Resource},
     clock::Timestamp,
-    deployments::{Deployment, DeploymentKind, DeploymentState},
+    deployments::{BuildCache, Deployment, DeploymentKind, DeploymentState, Write},
     ids::{ApplicationId, DeploymentId},
+    logs,
     organizations::Scope,
     quotas::{self, Quota, Quotas, Resource as Limited},
     store::{self, StoreError, Unique},
@@ -79,6 +80,31 @@ async fn request_writes_job_record_log_line_and_audit_entry() {
 
         assert_eq!(outcome.unwrap(), detail());
     }
+}
+
+#[tokio::test]
+async fn a_rebuild_is_a_deployment_that_ignores_the_cache() {
+    let mut ports = MockedPorts::default();
+    expect_reads(&mut ports);
+    let what = "requested a deployment of the application `web` (production) without the build cache";
+    let mut writes = writes(DeploymentKind::Fresh, what, ports.now());
+    for write in &mut writes {
+        match write {
+            store::Write::Deployment(Write::Insert(deployment)) => {
+                deployment.build_cache = BuildCache::Ignore
+            }
+            store::Write::Log(logs::Write::Append(lines)) => {
+                lines[0].text = lines[0].text.replace("Deployment", "Deployment without the build cache");
+            }
+            _ => {}
+        }
+    }
+    ports.expect_commit(writes);
+    expect_detail(&mut ports, id(), Some(detail()));
+
+    let outcome = ports.services().deployments.rebuild(&a_member(), application(), None).await;
+
+    assert_eq!(outcome.unwrap(), detail());
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ pub(super) fn send(
     application: Option<Application>,
     manifest: Option<&Manifest>,
     title: &str,
+    no_cache: bool,
 ) -> Outcome<(Application, Value)> {
     if let Some(application) = &application {
         update(session, application, manifest)?;
@@ -46,6 +47,7 @@ pub(super) fn send(
             request.with("name", name).with("environment", environment)
         }
     };
+    let request = if no_cache { request.with("no_cache", true) } else { request };
     let deployment = request.archive(file).send()?;
     if let Some(application) = application {
         return Ok((application, deployment));

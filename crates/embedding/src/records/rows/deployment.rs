@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use launchway_domain::{
     applications::{ImageRef, Port},
-    deployments::{ContainerRecord, Deployment, DeploymentKind, DeploymentStatus},
+    deployments::{BuildCache, ContainerRecord, Deployment, DeploymentKind, DeploymentStatus},
     ids::DeploymentId,
 };
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ pub(super) struct DeploymentValue {
     /// The deployment that it rolls back to.
     rollback_to: Option<String>,
     requested_by: String,
+    /// Absent unless the build ignores the cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    no_cache: bool,
     job_id: String,
     status_id: String,
     state: String,
@@ -56,6 +59,7 @@ impl From<&Deployment> for DeploymentValue {
             organization_id: one.organization_id.to_string(),
             rollback_to,
             requested_by: one.requested_by.clone(),
+            no_cache: one.build_cache == BuildCache::Ignore,
             job_id: one.job_id.to_string(),
             status_id: one.status.id.to_string(),
             state: one.status.state.as_str().to_owned(),
@@ -81,6 +85,7 @@ impl Value<Deployment> for DeploymentValue {
             organization_id: id(&self.organization_id)?,
             kind: to.map_or(DeploymentKind::Fresh, |to| DeploymentKind::Rollback { to }),
             requested_by: self.requested_by,
+            build_cache: if self.no_cache { BuildCache::Ignore } else { BuildCache::Use },
             job_id: id(&self.job_id)?,
             status: DeploymentStatus {
                 id: id(&self.status_id)?,

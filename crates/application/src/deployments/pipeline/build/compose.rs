@@ -30,6 +30,7 @@ impl ComposeReader {
             base_path: blueprint.base_path.clone(),
             file: blueprint.dockerfile_path.clone(),
             variables: attempt.secrets.build_variables.clone(),
+            cache: attempt.deployment.build_cache,
         };
         let output = attempt.log.output(Level::Build);
         let composed = self.composer.compose(&plan(attempt), &source, output.clone()).await;

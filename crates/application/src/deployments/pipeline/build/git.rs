@@ -48,6 +48,7 @@ impl GitBuilder {
                     base_path: blueprint.base_path.clone(),
                     dockerfile: blueprint.dockerfile_path.clone(),
                     variables: attempt.secrets.build_variables.clone(),
+                    cache: attempt.deployment.build_cache,
                 };
                 if pack == BuildPack::Nixpacks {
                     plan = self.complete(attempt, &plan).await?;
