@@ -56,6 +56,9 @@ fn add_rows(report: &mut Report, durable: &[Sample], on_postgres: &[Sample], uns
         report.figure(Figure::new(name("PostgreSQL"), "1/s", 0, on_postgres[place].clone()));
     }
     let Some(together) = WRITERS.into_iter().position(|writers| writers == MANY) else { return };
+    let name = format!("{MANY} writers over one, PostgreSQL");
+    let gain = on_postgres[together].over(&on_postgres[0]);
+    report.figure(Figure::new(name, "", 2, gain).at_least(LEAST_GAIN));
     let gain = durable[together].over(&durable[0]);
     let share = durable[together].over(unsafely);
     let is_met = gain.median() >= LEAST_GAIN || share.median() >= LEAST_SHARE;

@@ -16,7 +16,7 @@ use crate::{
 
 const ROUNDS: u32 = 7;
 const SECONDS: u32 = 2;
-const LEAST_RATIO: f64 = 0.35;
+const LEAST_RATIO: f64 = 0.5;
 const MOST_MEGABYTES: f64 = 200.0;
 /// The number of rows of the tables.
 const ROWS: u32 = 1_000;

@@ -28,13 +28,6 @@ const REASONS: &[(&str, &str)] = &[
          the rest. Silent containers would have to be asked less often or by one stream each, and records read only after a \
          change.",
     ),
-    (
-        "accepted, PostgreSQL",
-        "By `pg_stat_activity`, most connections wait for the row of the chain's head (`Lock: tuple`, \
-         `Lock: transactionid`): units of one organization append to one chain and hold its head until their commit is \
-         on disk, so that they come one after the other. Organizations do not wait for each other. One transaction for \
-         several units of an organization, as on SQLite, would have to come.",
-    ),
 ];
 
 /// Returns the explanation of a figure that missed its goal.
@@ -50,11 +43,10 @@ mod tests {
     #[test]
     fn a_reason_belongs_to_figures_by_the_end_of_their_names() {
         assert!(reason("audit page: requests/s of bare").is_some_and(|reason| reason.contains("perf")));
-        assert!(reason("deployments accepted, PostgreSQL").is_some());
         assert!(
             reason("reconciler: idle with 1000 applications, all that the server does").is_some(),
             "the name of the figure and that of its reason differ"
         );
-        assert_eq!(reason("deployments accepted, SQLite"), None);
+        assert_eq!(reason("deployments accepted, PostgreSQL"), None);
     }
 }

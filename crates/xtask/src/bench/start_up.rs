@@ -12,7 +12,7 @@ use crate::{
 
 const STARTS: u32 = 7;
 const FIRST_ANSWER_MS: f64 = 100.0;
-const IDLE_MEGABYTES: f64 = 30.0;
+const IDLE_MEGABYTES: f64 = 20.0;
 
 /// Starts the server a few times, each on an empty data folder.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
