@@ -13,8 +13,8 @@ use launchway_domain::{
 
 use super::{
     Database, applications, audit, auth as auth_tables, certificates, connection::AnyConnection, deployments,
-    error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, quotas, replicas,
-    users, webhooks,
+    error::QueryError, extensions, idempotency, jobs, logs, notifications, organizations, previews, quotas,
+    replicas, users, webhooks,
 };
 
 /// The number of attempts of a transaction on PostgreSQL when others conflict with it.
@@ -65,6 +65,7 @@ fn apply(connection: &mut AnyConnection, writes: &[Write]) -> Result<Vec<TokenHa
             Write::Log(write) => logs::apply(connection, write)?,
             Write::Idempotency(write) => idempotency::apply(connection, write)?,
             Write::Webhook(write) => webhooks::apply(connection, write)?,
+            Write::Preview(write) => previews::apply(connection, write)?,
             Write::Notification(write) => notifications::apply(connection, write)?,
             Write::Quota(write) => quotas::apply(connection, write)?,
             Write::Certificate(write) => certificates::apply(connection, write)?,
