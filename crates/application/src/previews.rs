@@ -17,6 +17,7 @@ use launchway_domain::{
     applications::ApplicationRepository,
     auth::{Action, Actor, Permission, Resource},
     ids::ApplicationId,
+    organizations::Scope,
     previews::{PreviewRepository, PreviewSummary},
     quotas::Quotas,
     secret::SecretBox,
@@ -88,6 +89,10 @@ impl Previews {
     pub async fn list(&self, actor: &Actor, id: ApplicationId) -> Result<Vec<ShownPreview>, Error> {
         let scope = actor.require(READ)?;
         self.ports.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+        self.shown(scope, id).await
+    }
+
+    async fn shown(&self, scope: Scope, id: ApplicationId) -> Result<Vec<ShownPreview>, Error> {
         let found = self.ports.previews.of_application(scope, id).await?;
         let shown = found.into_iter().map(|summary| {
             let url = summary.application.as_ref().and_then(|application| self.ports.routes.url(application));

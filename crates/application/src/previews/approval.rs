@@ -61,7 +61,7 @@ impl Previews {
             match self.context.store.commit(writes).await {
                 Ok(()) => {
                     self.started(scope, started.application).await;
-                    let shown = self.list(actor, id).await?;
+                    let shown = self.shown(scope, id).await?;
                     return shown.into_iter().find(|it| it.summary.preview.number == number).ok_or(PREVIEW);
                 }
                 Err(StoreError::Stale) if attempt < ATTEMPTS => attempt += 1,

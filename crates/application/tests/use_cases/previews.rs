@@ -22,6 +22,11 @@ use crate::{
 /// The head of the request.
 const HEAD: &str = "ec26c3e57ca3a959ca5aad62de7213c562f8c821";
 
+/// Returns a value that its rule accepts.
+fn valid<T: TryFrom<R, Error: std::fmt::Display>, R>(raw: R) -> T {
+    raw.try_into().unwrap_or_else(|refused| panic!("{refused}"))
+}
+
 /// Returns settings of [`web`] with variables of its previews, of which it shares TOKEN.
 fn settings(at: Timestamp) -> PreviewSettings {
     let id = web().build().id;
@@ -29,9 +34,9 @@ fn settings(at: Timestamp) -> PreviewSettings {
     PreviewSettings {
         application: id,
         is_enabled: true,
-        limit: 2.try_into().unwrap(),
-        lifetime: 24.try_into().unwrap(),
-        shared: vec!["TOKEN".to_owned()].try_into().unwrap(),
+        limit: valid(2_i64),
+        lifetime: valid(24_i64),
+        shared: valid(vec!["TOKEN".to_owned()]),
         runs_commands: false,
         build_variables: sealed_for("build_variables", r#"{"LEVEL":"1"}"#),
         environment_variables: sealed_for("environment_variables", r#"{"MODE":"preview"}"#),
@@ -43,7 +48,7 @@ fn settings(at: Timestamp) -> PreviewSettings {
 fn waiting(at: Timestamp) -> Preview {
     Preview {
         parent: web().build().id,
-        number: 7.try_into().unwrap(),
+        number: valid(7_i64),
         code_host: CodeHost::GitLab,
         application: None,
         state: PreviewState::Waiting,

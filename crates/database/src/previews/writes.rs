@@ -3,11 +3,12 @@
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
     clock::Timestamp,
+    deployments::CommitHash,
     ids::ApplicationId,
     organizations::Scope,
     previews::{Preview, PreviewSettings, Write},
     store::{Rule, StoreError},
-    webhooks::RequestNumber,
+    webhooks::{HeadCommit, RequestNumber},
 };
 
 use crate::{
@@ -27,8 +28,10 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
     }
 }
 
-/// Removes the record of the preview that an application ran, when the application is deleted.
+/// Removes the preview settings of an application that is deleted, and the record of the preview that it ran. The
+/// records of its own previews stay until those are deleted.
 pub(crate) fn give_up(connection: &mut AnyConnection, application: ApplicationId) -> Result<(), QueryError> {
+    diesel::delete(preview_settings::table.find(DbId::from(application))).execute(connection)?;
     diesel::delete(previews::table)
         .filter(previews::application_id.eq(DbId::from(application)))
         .execute(connection)?;
@@ -107,9 +110,9 @@ fn put(
         previews::application_id.eq(preview.application.map(DbId::from)),
         previews::state.eq(preview.state.as_str()),
         previews::branch.eq(preview.branch.as_str()),
-        previews::head_commit.eq(preview.head.as_ref().map(|head| head.as_str())),
+        previews::head_commit.eq(preview.head.as_ref().map(HeadCommit::as_str)),
         previews::is_from_fork.eq(preview.is_from_fork),
-        previews::approved_commit.eq(preview.approved.as_ref().map(|commit| commit.as_str())),
+        previews::approved_commit.eq(preview.approved.as_ref().map(CommitHash::as_str)),
         previews::expires_at.eq(DbTs(preview.expires_at)),
         previews::created_at.eq(DbTs(preview.created_at)),
         previews::updated_at.eq(DbTs(preview.updated_at)),

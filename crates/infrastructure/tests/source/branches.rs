@@ -46,8 +46,8 @@ async fn a_commit_of_a_request_is_fetched_but_never_its_head() {
     repository.git(&["checkout", "--quiet", "main"]);
     let mut source = repository.source();
     source.branch = "refs/pull/7/head".parse().unwrap();
-    let checkout = fetcher.fetch(&source, &commit, &owner("first"), Arc::new(Recorder::default()));
-    assert_eq!(std::fs::read_to_string(checkout.await.unwrap().root.join("name")).unwrap(), "of a fork");
+    let checkout = fetcher.fetch(&source, &commit, &owner("first"), Arc::new(Recorder::default())).await;
+    assert_eq!(std::fs::read_to_string(checkout.unwrap().root.join("name")).unwrap(), "of a fork");
     // Nothing resolves the reference, so only a commit that somebody named is deployed.
     let message = refusal(fetcher.head(&source).await);
     assert!(message.starts_with("There is no branch `refs/pull/7/head` in"), "{message}");

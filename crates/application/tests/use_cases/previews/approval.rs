@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 use launchway_testkit::{CountingIds, builders::an_actor};
 
-use super::{HEAD, expect_preview, expect_settings, settings, waiting};
+use super::{HEAD, expect_preview, expect_settings, settings, valid, waiting};
 use crate::{
     actors::{a_member, a_program_without, a_viewer, lacks},
     applications::{NO_APPLICATION, expect_application, scope, web},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 fn commit() -> CommitHash {
-    HEAD.parse().unwrap()
+    valid(HEAD.to_owned())
 }
 
 async fn approve(
@@ -28,7 +28,7 @@ async fn approve(
     actor: &launchway_domain::auth::Actor,
     commit: &CommitHash,
 ) -> Result<launchway_application::previews::ShownPreview, Error> {
-    ports.services().previews.approve(actor, web().build().id, 7.try_into().unwrap(), commit).await
+    ports.services().previews.approve(actor, web().build().id, valid(7_i64), commit).await
 }
 
 #[tokio::test]
@@ -36,8 +36,7 @@ async fn an_approval_deploys_the_commit_of_the_reference() {
     for actor in [an_actor().build(), a_member()] {
         let mut ports = MockedPorts::with_a_box();
         let at = ports.now();
-        let parent = web().build();
-        expect_application(&mut ports, parent.id, Some(parent.clone()));
+        expect_application(&mut ports, web().build().id, Some(web().build()));
         expect_preview(&mut ports, Some(waiting(at)));
         expect_settings(&mut ports, vec![settings(at)]);
         let id: ApplicationId = CountingIds::nth(1).into();
@@ -65,7 +64,6 @@ async fn an_approval_deploys_the_commit_of_the_reference() {
         });
         ports.router.expect_is_there().return_const(false);
         // The answer shows the preview.
-        expect_application(&mut ports, parent.id, Some(parent));
         let summary = PreviewSummary { preview: approved.clone(), application: None };
         ports.previews.expect_of_application().once().return_once(|_, _| Ok(vec![summary]));
 

@@ -131,7 +131,7 @@ async fn an_opened_request_makes_a_preview_without_other_secrets() {
 }
 
 #[tokio::test]
-async fn an_updated_request_deploys_its_preview_with_the_current_settings() {
+async fn an_updated_request_deploys_with_the_current_settings() {
     let mut ports = MockedPorts::with_a_box();
     let (at, delivery) = (ports.now(), report("update", 15, HEAD));
     let id: ApplicationId = CountingIds::nth(77).into();

@@ -43,7 +43,7 @@ async fn change(
 }
 
 #[tokio::test]
-async fn settings_have_defaults_and_show_variables_to_who_may_change_them() {
+async fn variables_are_shown_to_who_may_change_settings() {
     let id = web().build().id;
     for (actor, variables) in [(an_actor().build(), shown()), (a_viewer(), ShownVariables::default())] {
         let mut ports = MockedPorts::with_a_box();
