@@ -163,6 +163,49 @@ fn answers_about_webhooks_have_the_form_that_is_documented() {
 }
 
 #[test]
+fn answers_about_previews_have_the_form_that_is_documented() {
+    const PREVIEWS: &str = "/api/v1/deploy/application/previews";
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let spec = json!({
+        "name": "site", "repository": "https://git.example.com/site.git", "branch": "main", "port": 80,
+        "environment": "production", "build_pack": "static",
+    });
+    let site = admin.post("/api/v1/deploy/application", &spec).success();
+    let id = site["id"].as_str().unwrap();
+    let settings = format!("{PREVIEWS}/settings");
+    let of_site = format!("{settings}?id={id}");
+    let on = json!({"enabled": true, "shared_variables": ["A"], "environment_variables": {"B": "c"}});
+    admin.put(&of_site, &on).success();
+    let secret = admin.get(&format!("/api/v1/deploy/application/webhook-secret?id={id}")).success();
+    let host = server
+        .client()
+        .with_header("x-gitlab-event", "Merge Request Hook")
+        .with_header("x-gitlab-token", secret["secret"].as_str().unwrap());
+    let request = |number: i64, source: i64| {
+        json!({
+            "object_kind": "merge_request", "project": {"git_http_url": "https://git.example.com/site"},
+            "object_attributes": {
+                "iid": number, "action": "open", "source_branch": "next", "target_branch": "main",
+                "source_project_id": source, "target_project_id": 15, "last_commit": {"id": "a".repeat(40)},
+            },
+        })
+    };
+    for (number, source) in [(7, 15), (8, 16)] {
+        host.post("/api/v1/webhook", &request(number, source)).success();
+    }
+    let approve = format!("{PREVIEWS}/approve");
+    let approved = json!({"id": id, "number": 8, "commit": "a".repeat(40)});
+    let asked: &[Asked<'_>] = &[
+        ("GET", &of_site, &settings, None),
+        ("PUT", &of_site, &settings, Some(&json!({"limit": 2}))),
+        ("GET", &format!("{PREVIEWS}?id={id}"), PREVIEWS, None),
+        ("POST", &approve, &approve, Some(&approved)),
+    ];
+    expect_documented(&server, &admin, asked);
+}
+
+#[test]
 fn answers_about_extensions_have_the_form_that_is_documented() {
     const EXTENSIONS: &str = "/api/v1/extensions";
     let server = TestServer::on_sqlite();

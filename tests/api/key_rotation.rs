@@ -45,6 +45,8 @@ impl Secrets {
         });
         let once = admin.with_header("idempotency-key", "once");
         let id = once.post(DEPLOY, &spec).success()["id"].as_str().unwrap().to_owned();
+        let previews = json!({"build_variables": {"A": "canary"}, "environment_variables": {"B": "canary"}});
+        admin.put(&format!("{DEPLOY}/previews/settings?id={id}"), &previews).success();
         let hook = json!({"type": "generic", "webhook_url": "https://hooks.example.com/canary"});
         admin.post("/api/v1/notification/webhook", &hook).success();
         admin.post("/api/v1/notification/webhook/generic/secret", &json!({})).success();
@@ -58,6 +60,7 @@ impl Secrets {
         let paths = vec![
             format!("{DEPLOY}?id={id}"),
             format!("{DEPLOY}/webhook-secret?id={id}"),
+            format!("{DEPLOY}/previews/settings?id={id}"),
             "/api/v1/organizations/deploy-key".to_owned(),
             "/api/v1/notification/webhook/generic".to_owned(),
         ];
@@ -136,7 +139,7 @@ impl Secrets {
 }
 
 /// Every column with sealed values.
-const SEALED: [&str; 13] = [
+const SEALED: [&str; 15] = [
     "applications.build_variables",
     "applications.credentials",
     "applications.environment_variables",
@@ -145,6 +148,8 @@ const SEALED: [&str; 13] = [
     "extension_executions.sealed_values",
     "idempotency_keys.answer",
     "key_check.sealed",
+    "preview_settings.build_variables",
+    "preview_settings.environment_variables",
     "signing_secrets.secret",
     "smtp_configs.password",
     "two_factor.secret",

@@ -5,7 +5,9 @@ mod code_hosts;
 mod deliveries;
 mod deployments;
 mod limits;
+mod previews;
 mod refusals;
+mod requests;
 mod secrets;
 mod watch_paths;
 

@@ -16,6 +16,7 @@ mod notifications;
 mod organizations;
 mod person;
 mod picture;
+mod previews;
 mod repositories;
 mod seen;
 mod sessions;

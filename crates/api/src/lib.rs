@@ -29,6 +29,7 @@ mod notifications;
 mod openapi;
 mod organizations;
 mod pages;
+mod previews;
 mod query;
 mod repeated;
 mod request_ids;

@@ -10,4 +10,5 @@ pub(crate) mod extensions;
 pub(crate) mod logs;
 pub(crate) mod notifications;
 pub(crate) mod organizations;
+pub(crate) mod previews;
 pub(crate) mod users;

@@ -53,7 +53,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
 
 fn receive_at(path: &'static str, id: &'static str) -> Endpoint {
     Endpoint::post(path, id, receive)
-            .summary("Receive a push of a code host")
+            .summary("Receive a push or a change of a request of a code host")
             .about("Signed by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea (`X-Gitea-Signature`), Forgejo (`X-Forgejo-Signature`) or Bitbucket (`X-Hub-Signature` with `sha256=`), with the secret of `GET /api/v1/deploy/application/webhook-secret`. JSON, or a form with the field `payload`.")
             .fails(&[Code::InvalidSignature, Code::RateLimited, Code::Conflict])
 }

@@ -22,8 +22,12 @@ use launchway_domain::{
     secret::SecretBox,
     store::{StoreError, Unique},
 };
+#[cfg(feature = "webhooks")]
+use launchway_domain::{organizations::Scope, previews::PreviewRepository};
 
 pub use self::changes::ApplicationChange;
+#[cfg(feature = "webhooks")]
+pub(crate) use self::changes::{deleted, deletion};
 pub(crate) use self::secrets::{OpenSecrets, Vault};
 use crate::{Error, ServiceContext, deployments::Request, organizations::ORGANIZATION, routes::Routes};
 
@@ -105,6 +109,8 @@ pub struct Applications {
     vault: Vault,
     policy: ApplicationPolicy,
     context: ServiceContext,
+    #[cfg(feature = "webhooks")]
+    previews: Option<Arc<dyn PreviewRepository>>,
 }
 
 impl Applications {
@@ -116,7 +122,30 @@ impl Applications {
         context: ServiceContext,
     ) -> Self {
         let ApplicationPorts { applications, routes } = ports;
-        Self { applications, routes, vault: Vault::new(secrets), policy, context }
+        Self {
+            applications,
+            routes,
+            vault: Vault::new(secrets),
+            policy,
+            context,
+            #[cfg(feature = "webhooks")]
+            previews: None,
+        }
+    }
+
+    /// Deletes the previews of an application with it.
+    #[cfg(feature = "webhooks")]
+    #[must_use]
+    pub fn with_previews(self, previews: Arc<dyn PreviewRepository>) -> Self {
+        Self { previews: Some(previews), ..self }
+    }
+
+    /// Returns the applications that run the previews of an application.
+    #[cfg(feature = "webhooks")]
+    async fn previews_of(&self, scope: Scope, id: ApplicationId) -> Result<Vec<Application>, Error> {
+        let Some(previews) = &self.previews else { return Ok(Vec::new()) };
+        let found = previews.of_application(scope, id).await?;
+        Ok(found.into_iter().filter_map(|summary| summary.application).collect())
     }
 
     /// Creates an application and requests its first deployment. Its host names are routed at once, though

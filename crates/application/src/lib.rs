@@ -32,6 +32,8 @@ pub mod nodes;
 #[cfg(feature = "notifications")]
 pub mod notifications;
 pub mod organizations;
+#[cfg(feature = "webhooks")]
+pub mod previews;
 pub mod quotas;
 pub mod reconciler;
 pub mod replicas;

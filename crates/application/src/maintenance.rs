@@ -3,6 +3,8 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+#[cfg(feature = "webhooks")]
+use crate::previews::Previews;
 use chrono::TimeDelta;
 #[cfg(feature = "extensions")]
 use launchway_domain::extensions::{ExtensionRunner, WORKSPACE_RETENTION, Write as ExtensionWrite};
@@ -89,6 +91,8 @@ pub struct Maintenance {
     runner: Option<Arc<dyn ExtensionRunner>>,
     #[cfg(feature = "webhooks")]
     deliveries: Option<Arc<dyn DeliveryMemory>>,
+    #[cfg(feature = "webhooks")]
+    previews: Option<Arc<Previews>>,
 }
 
 impl Maintenance {
@@ -111,6 +115,8 @@ impl Maintenance {
             runner: None,
             #[cfg(feature = "webhooks")]
             deliveries: None,
+            #[cfg(feature = "webhooks")]
+            previews: None,
         }
     }
 
@@ -126,6 +132,13 @@ impl Maintenance {
     #[must_use]
     pub fn with_webhooks(self, deliveries: Arc<dyn DeliveryMemory>) -> Self {
         Self { deliveries: Some(deliveries), ..self }
+    }
+
+    /// Maintains previews too: removes those that expired.
+    #[cfg(feature = "webhooks")]
+    #[must_use]
+    pub fn with_previews(self, previews: Arc<Previews>) -> Self {
+        Self { previews: Some(previews), ..self }
     }
 
     /// Takes the jobs that an earlier run of this instance left, before the first job is claimed.
@@ -300,8 +313,20 @@ impl Maintenance {
         {
             tracing::warn!(%error, "old deliveries of code hosts could not be removed");
         }
+        #[cfg(feature = "webhooks")]
+        self.remove_previews().await;
         self.remove_jobs(now - self.timings.kept_jobs).await;
         self.trim_logs().await;
+    }
+
+    #[cfg(feature = "webhooks")]
+    async fn remove_previews(&self) {
+        let Some(previews) = &self.previews else { return };
+        match previews.remove_expired().await {
+            Ok(0) => {}
+            Ok(previews) => tracing::info!(previews, "expired previews removed"),
+            Err(error) => tracing::warn!(%error, "expired previews could not be removed"),
+        }
     }
 
     async fn remove_jobs(&self, before: Timestamp) {

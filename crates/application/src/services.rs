@@ -14,6 +14,7 @@ use launchway_domain::{
     nodes::NodeInventory,
     notifications::{Mailer, NotificationRepository, OutboundGuard, WebhookSender},
     organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository},
+    previews::PreviewRepository,
     quotas::UsageRepository,
     secret::SecretBox,
     sources::{ChangeDetector, SourceRepositories},
@@ -34,6 +35,7 @@ use crate::{
     nodes::Nodes,
     notifications::{NotificationPorts, Notifications, Notifier, NotifierPorts},
     organizations::{DeployKeys, Organizations},
+    previews::{PreviewPorts, Previews},
     quotas::QuotaUsage,
     routes::Routes,
     runtime_logs::LogFreshness,
@@ -88,6 +90,8 @@ pub struct Ports {
     pub deploy_keys: Arc<dyn DeployKeyRepository>,
     /// Reads the webhook secrets of repositories.
     pub webhooks: Arc<dyn WebhookRepository>,
+    /// Reads previews and their settings.
+    pub previews: Arc<dyn PreviewRepository>,
     /// Reads notification channels and deliveries.
     pub notifications: Arc<dyn NotificationRepository>,
     /// The ports for egress.
@@ -164,6 +168,8 @@ pub struct Services {
     pub idempotency: Idempotency,
     /// Receives webhooks of code hosts, and reads and rotates their secrets.
     pub webhooks: Webhooks,
+    /// Changes preview settings, and makes, updates and removes previews.
+    pub previews: Arc<Previews>,
     /// Configures channels, and reads deliveries.
     pub notifications: Notifications,
     /// Sends messages, for the background sender.
@@ -205,6 +211,7 @@ impl Services {
             idempotency,
             deploy_keys,
             webhooks,
+            previews,
             notifications,
             outbound,
             key_maker,
@@ -250,15 +257,25 @@ impl Services {
             secrets: secrets.clone(),
             routes: routes.clone(),
         };
-        let application_ports = ApplicationPorts { applications: applications.clone(), routes };
+        let application_ports =
+            ApplicationPorts { applications: applications.clone(), routes: routes.clone() };
         let created = Applications::new(application_ports, secrets.clone(), policy, context.clone());
-        let created = Arc::new(created);
+        let created = Arc::new(created.with_previews(previews.clone()));
         let watcher = PathWatcher::new(PathWatcherPorts {
             deployments: deployments.clone(),
             deploy_keys: deploy_keys.clone(),
             secrets: secrets.clone(),
             changes,
         });
+        let preview_ports = PreviewPorts {
+            previews,
+            applications: applications.clone(),
+            webhooks: webhooks.clone(),
+            secrets: secrets.clone(),
+            watcher: watcher.clone(),
+            routes,
+        };
+        let previews = Arc::new(Previews::new(preview_ports, quotas, context.clone()));
         let source_ports = SourcePorts {
             applications: applications.clone(),
             deployments: deployments.clone(),
@@ -317,9 +334,11 @@ impl Services {
                     deployments: deployments.clone(),
                     secrets: secrets.clone(),
                     watcher,
+                    previews: previews.clone(),
                 },
                 context.clone(),
             ),
+            previews,
             notifications: Notifications::new(notification_ports, context.clone()),
             notifier,
             quotas: QuotaUsage::new(usage, Arc::clone(&streams), quotas, context.clock.clone()),

@@ -1,5 +1,5 @@
 //! Webhooks: the secrets of repositories, deployments by pushes, and polling of branches because a push may
-//! get lost.
+//! get lost. Reports about requests are passed on to previews.
 
 mod branch_poller;
 mod delivery;
@@ -17,12 +17,13 @@ use launchway_domain::{
     webhooks::WebhookRepository,
 };
 
+pub(crate) use self::outcome::shown;
 pub use self::{
     branch_poller::{BranchPoller, BranchPollerPorts, BranchPollerTimings},
     outcome::{Ignored, WebhookOutcome},
     path_watcher::{PathWatcher, PathWatcherPorts},
 };
-use crate::ServiceContext;
+use crate::{ServiceContext, previews::Previews};
 
 /// The ports of the use cases of webhooks.
 pub struct WebhookPorts {
@@ -36,6 +37,8 @@ pub struct WebhookPorts {
     pub secrets: Arc<dyn SecretBox>,
     /// Compares pushes with the paths that applications watch.
     pub watcher: PathWatcher,
+    /// Makes, updates and removes previews.
+    pub previews: Arc<Previews>,
 }
 
 /// Reads and rotates webhook secrets, and handles the deliveries of code hosts.

@@ -20,6 +20,7 @@ use crate::verbs::{
     members::MembersVerb,
     notifications::NotificationsVerb,
     org::OrgVerb,
+    previews::PreviewsVerb,
     register::{Join, Register},
     run::Which,
     tokens::TokensVerb,
@@ -104,6 +105,9 @@ pub enum SessionVerb {
     /// Manage the domains of an application
     #[command(subcommand)]
     Domains(DomainsVerb),
+    /// Manage the previews of pull and merge requests
+    #[command(subcommand)]
+    Previews(PreviewsVerb),
     /// Print the webhook secret of an application
     WebhookSecret(WebhookSecret),
     /// Add a git remote for this repository, to deploy by `git push`

@@ -92,6 +92,7 @@ fn in_session(verb: SessionVerb, session: &Session<'_>) -> Outcome {
         SessionVerb::Open(which) => verbs::run::open(&which, session),
         SessionVerb::Env(verb) => verbs::env::run(verb, session),
         SessionVerb::Domains(verb) => verbs::domains::run(verb, session),
+        SessionVerb::Previews(verb) => verbs::previews::run(verb, session),
         SessionVerb::WebhookSecret(arguments) => verbs::keys::webhook_secret(arguments, session),
         SessionVerb::GitRemote(arguments) => verbs::git_remote::run(&arguments, session),
         SessionVerb::DeployKey(arguments) => verbs::keys::deploy_key(arguments, session),

@@ -20,6 +20,7 @@ pub(crate) mod members;
 pub(crate) mod notifications;
 pub(crate) mod org;
 pub(crate) mod password;
+pub(crate) mod previews;
 pub(crate) mod register;
 pub(crate) mod run;
 pub(crate) mod tokens;

@@ -32,6 +32,7 @@ pub mod migrations;
 mod notifications;
 mod options;
 mod organizations;
+mod previews;
 mod quotas;
 mod replicas;
 mod schema;

@@ -9,6 +9,7 @@ mod installation_tables;
 mod invitation_tables;
 mod log_tables;
 mod notification_tables;
+mod preview_tables;
 mod watch_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
@@ -28,6 +29,7 @@ pub(super) use self::{
     notification_tables::{
         deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
     },
+    preview_tables::{preview_settings, previews},
     watch_tables::application_watch_paths,
 };
 
@@ -474,6 +476,8 @@ allow_tables_to_appear_in_same_query!(
     webhook_secrets,
     webhook_deliveries,
     webhook_skips,
+    previews,
+    preview_settings,
     webhook_configs,
     smtp_configs,
 );

@@ -15,7 +15,7 @@ use launchway_domain::{
 use super::{
     Database, applications, audit as audit_log, auth as auth_tables, certificates, connection::AnyConnection,
     deployments, error::QueryError, extensions, group_commit::only_chain, idempotency, jobs, logs,
-    notifications, organizations, quotas, replicas, users, webhooks,
+    notifications, organizations, previews, quotas, replicas, users, webhooks,
 };
 
 /// The number of attempts of a transaction on PostgreSQL when others conflict with it.
@@ -84,6 +84,7 @@ pub(super) fn apply(
             Write::Log(write) => logs::apply(connection, write)?,
             Write::Idempotency(write) => idempotency::apply(connection, write)?,
             Write::Webhook(write) => webhooks::apply(connection, write)?,
+            Write::Preview(write) => previews::apply(connection, write)?,
             Write::Notification(write) => notifications::apply(connection, write)?,
             Write::Quota(write) => quotas::apply(connection, write)?,
             Write::Certificate(write) => certificates::apply(connection, write)?,

@@ -30,7 +30,7 @@ pub use self::{
     reference::{AllowedRegistry, PUBLIC_REGISTRIES, Reference, Registry, RegistryAccess, RegistryPolicy},
     repository::{GitCredentials, GitPlace, GitUrl, Repository, SourcePolicy, Transport},
     status::{ApplicationState, Health, Progress},
-    variables::{InvalidVariables, Variables},
+    variables::{InvalidVariables, VariableNames, Variables},
     watch_paths::{WatchPath, WatchPaths},
 };
 use crate::{
@@ -130,6 +130,32 @@ impl Application {
             user_id,
             blueprint,
             automatic_host,
+            further_domains: Vec::new(),
+            secrets,
+            status: ApplicationStatus { id: status_id, state, created_at: now, updated_at: now },
+            live: None,
+            is_stopped: false,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// Creates another application of the same organization and creator, with its first deployment queued.
+    #[must_use]
+    pub fn beside(
+        &self,
+        (id, status_id): (ApplicationId, ApplicationStatusId),
+        blueprint: Blueprint,
+        secrets: ApplicationSecrets,
+        now: Timestamp,
+    ) -> Self {
+        let state = ApplicationState::UnderWay(Progress::Queued);
+        Self {
+            id,
+            organization_id: self.organization_id,
+            user_id: self.user_id,
+            automatic_host: self.automatic_host.beside(&blueprint.name, &blueprint.environment),
+            blueprint,
             further_domains: Vec::new(),
             secrets,
             status: ApplicationStatus { id: status_id, state, created_at: now, updated_at: now },

@@ -30,6 +30,8 @@ pub mod nodes;
 pub mod notifications;
 pub mod organizations;
 pub mod page;
+#[cfg(feature = "webhooks")]
+pub mod previews;
 pub mod quotas;
 pub mod replicas;
 pub mod routes;

@@ -15,11 +15,11 @@ use crate::extensions;
 #[cfg(feature = "notifications")]
 use crate::notifications;
 pub use crate::store_error::{Rule, StoreError, Unique};
-#[cfg(feature = "webhooks")]
-use crate::webhooks;
 use crate::{
     applications, audit, auth, deployments, idempotency, jobs, logs, organizations, quotas, replicas, users,
 };
+#[cfg(feature = "webhooks")]
+use crate::{previews, webhooks};
 
 /// A change to stored records. Each feature owns its own writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,9 @@ pub enum Write {
     /// Inbound webhooks.
     #[cfg(feature = "webhooks")]
     Webhook(webhooks::Write),
+    /// Previews and their settings.
+    #[cfg(feature = "webhooks")]
+    Preview(previews::Write),
     /// Notification channels, events and deliveries.
     #[cfg(feature = "notifications")]
     Notification(notifications::Write),
@@ -78,6 +81,8 @@ impl Write {
             Self::Extension(write) => write.needs_audit(),
             #[cfg(feature = "webhooks")]
             Self::Webhook(write) => write.needs_audit(),
+            #[cfg(feature = "webhooks")]
+            Self::Preview(write) => write.needs_audit(),
             #[cfg(feature = "notifications")]
             Self::Notification(write) => write.needs_audit(),
         }
@@ -108,6 +113,8 @@ variants! {
     idempotency => Idempotency,
     #[cfg(feature = "webhooks")]
     webhooks => Webhook,
+    #[cfg(feature = "webhooks")]
+    previews => Preview,
     #[cfg(feature = "notifications")]
     notifications => Notification,
     #[cfg(feature = "certificates")]
@@ -228,6 +235,8 @@ mod tests {
             jobs::Write::Settle { lease: a_lease(), outcome: jobs::Outcome::Succeeded, at: AT }.into(),
             webhooks::Write::Confirm { scope: a_job().scope, repository: a_secret().repository, at: AT }
                 .into(),
+            previews::Write::Remove { parent: Uuid::nil().into(), number: 1.try_into().unwrap(), seen: AT }
+                .into(),
             certificates::Write::DeleteUnused { api_domain: None }.into(),
             certificates::Write::Request {
                 domain: "shop.example.com".parse().unwrap(),
@@ -289,6 +298,37 @@ mod tests {
             secret: Sealed(String::new()),
             created_at: AT,
             confirmed_at: None,
+        }
+    }
+
+    fn preview_settings() -> previews::PreviewSettings {
+        previews::PreviewSettings {
+            application: Uuid::nil().into(),
+            is_enabled: true,
+            limit: Default::default(),
+            lifetime: Default::default(),
+            shared: Default::default(),
+            runs_commands: false,
+            build_variables: Sealed(String::new()),
+            environment_variables: Sealed(String::new()),
+            updated_at: AT,
+        }
+    }
+
+    fn a_preview() -> previews::Preview {
+        previews::Preview {
+            parent: Uuid::nil().into(),
+            number: 1.try_into().unwrap(),
+            code_host: webhooks::CodeHost::GitHub,
+            application: None,
+            state: previews::PreviewState::Waiting,
+            branch: "next".to_owned(),
+            head: None,
+            is_from_fork: true,
+            approved: None,
+            expires_at: AT,
+            created_at: AT,
+            updated_at: AT,
         }
     }
 
@@ -406,6 +446,9 @@ mod tests {
             deployments::Write::Insert(a_deployment()).into(),
             webhooks::Write::FirstSecret(a_secret()).into(),
             webhooks::Write::ReplaceSecret { secret: a_secret(), until: AT }.into(),
+            previews::Write::SetSettings { scope: a_job().scope, settings: preview_settings(), seen: None }
+                .into(),
+            previews::Write::Put { scope: a_job().scope, preview: a_preview(), seen: None, most: 1 }.into(),
             notifications::Write::DeleteSmtp { scope: a_job().scope, id: Uuid::nil().into(), at: AT }.into(),
             notifications::Write::Replay { scope: a_job().scope, id: Uuid::nil().into(), at: AT }.into(),
         ];

@@ -45,6 +45,8 @@ pub enum Rule {
     HasExtensions,
     /// An application has a maximum number of domains.
     MostDomains,
+    /// An application has a maximum number of previews, and of requests that wait for an approval.
+    MostPreviews,
     /// An account with an unverified address needs the token to accept an invitation.
     InvitationToken,
 }

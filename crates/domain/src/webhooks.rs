@@ -1,8 +1,9 @@
-//! Inbound webhooks: push notifications of code hosts, and their authentication.
+//! Inbound webhooks: what code hosts report about pushes and requests, and the authentication of it.
 
 mod change;
 mod code_host;
 mod delivery;
+mod pull_request;
 mod repository;
 mod secret;
 
@@ -12,6 +13,7 @@ pub use self::{
     change::{Change, Push},
     code_host::CodeHost,
     delivery::{Delivery, DeliveryId, DeliveryMark},
+    pull_request::{HeadCommit, PullRequest, RequestEvent, RequestNumber},
     repository::RepositoryKey,
     secret::{KeptSecret, WebhookSecret},
 };

@@ -357,6 +357,7 @@ fn ports(
         idempotency: store.clone(),
         deploy_keys: store.clone(),
         webhooks: store.clone(),
+        previews: store.clone(),
         nodes: adapters.nodes,
         notifications: store,
         outbound: outbound(config),

@@ -322,6 +322,7 @@ fn maintenance(
     Maintenance::new(ports, identity, timings, reconciler.snapshot(), assembly.context.clone())
         .with_extensions(outside.runner.clone())
         .with_webhooks(database)
+        .with_previews(Arc::clone(&assembly.services.previews))
 }
 
 /// Returns the manager of certificates, if the front proxy serves TLS.

@@ -21,6 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "stop",
             "env",
             "domains",
+            "previews",
             "git-remote",
             "webhook-secret",
             "deploy-key",

@@ -10,11 +10,12 @@ use launchway_domain::{
     applications::{
         ApplicationName, ApplicationState, BasePath, Branch, BuildPack, CopyCount, DockerfilePath,
         Environment, HealthCheckPath, Hostname, InvalidVariables, Labels, Port, ProxyServer, RunCommand,
-        Variables, WatchPath, WatchPaths,
+        VariableNames, Variables, WatchPath, WatchPaths,
     },
     audit,
     auth::{ApiTokenName, Password, Permission, Permissions},
     clock::Timestamp,
+    deployments::CommitHash,
     extensions::{Category, ExtensionKind},
     ids::{
         ApiTokenId, ApplicationId, DeliveryId, DeploymentId, ExecutionId, InvalidId, InvitationId,
@@ -26,9 +27,11 @@ use launchway_domain::{
         WebhookKind, WebhookUrl,
     },
     organizations::{Description, OrganizationName, Role},
+    previews::{PreviewLifetime, PreviewLimit},
     secret::Secret,
     users::{EmailAddress, FontFamily, FontSize, Language, Theme, Username},
     value::InvalidValue,
+    webhooks::RequestNumber,
 };
 use serde_json::{Value, json};
 
@@ -128,6 +131,7 @@ texts!(
         255,
         "main",
     ),
+    CommitHash => text_like("^(?:[0-9a-f]{40}|[0-9a-f]{64})$", "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5"),
     Description => line_of(0, 100, "The web shop"),
     DockerfilePath => short_text_like(&INSIDE.replacen('^', "^(?=.*[^/.])", 1), 1024, "Dockerfile"),
     EmailAddress => json!({"type": "string", "format": "email", "maxLength": 254, "examples": ["ada@example.com"]}),
@@ -274,6 +278,9 @@ numbers!(
     Port => 1, 65535;
     CopyCount => 1, i64::from(CopyCount::MOST);
     FontSize => 8, 32;
+    PreviewLifetime => 1, i64::from(PreviewLifetime::MOST);
+    PreviewLimit => 1, i64::from(PreviewLimit::MOST);
+    RequestNumber => 1, RequestNumber::MOST;
 );
 
 impl Field for Labels {
@@ -294,6 +301,17 @@ impl Field for WatchPaths {
     fn schema() -> Value {
         let pattern = line_of(1, WatchPath::LONGEST, "apps/web/**");
         json!({"type": "array", "items": pattern, "maxItems": Self::MOST})
+    }
+}
+
+impl Field for VariableNames {
+    fn read(value: Value) -> Result<Self, Invalid> {
+        Ok(strings(value)?.try_into()?)
+    }
+
+    fn schema() -> Value {
+        let name = text_like("^[A-Za-z_][A-Za-z0-9_]{0,254}$", "LOG_LEVEL");
+        json!({"type": "array", "items": name, "maxItems": Variables::MOST})
     }
 }
 

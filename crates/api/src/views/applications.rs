@@ -229,7 +229,8 @@ impl ApplicationsView {
     }
 }
 
-fn json_of(variables: &Variables) -> String {
+/// Returns variables as JSON text.
+pub(super) fn json_of(variables: &Variables) -> String {
     let map: BTreeMap<&str, &str> = variables.iter().collect();
     // A map of texts is always JSON.
     serde_json::to_string(&map).unwrap_or_else(|_never| "{}".to_owned())

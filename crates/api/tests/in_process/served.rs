@@ -33,6 +33,7 @@ use launchway_domain::{
     logs::MockLogReader,
     notifications::{MockMailer, MockNotificationRepository, MockOutboundGuard, MockWebhookSender},
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
+    previews::MockPreviewRepository,
     quotas::MockUsageRepository,
     routes::MockTrafficRouter,
     secret::MockSecretBox,
@@ -137,6 +138,7 @@ fn api() -> Api {
         idempotency: Arc::new(MockIdempotencyStore::new()),
         deploy_keys: Arc::new(MockDeployKeyRepository::new()),
         webhooks: Arc::new(MockWebhookRepository::new()),
+        previews: Arc::new(MockPreviewRepository::new()),
         notifications: Arc::new(MockNotificationRepository::new()),
         outbound: OutboundPorts {
             guard: Arc::new(MockOutboundGuard::new()),

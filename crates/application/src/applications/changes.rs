@@ -13,12 +13,12 @@ use launchway_domain::{
     ids::ApplicationId,
     jobs::{JobKind, Write as JobWrite},
     organizations::Scope,
-    store::StoreError,
+    store::{self, StoreError},
 };
 
 use super::{APPLICATION, Applications, DELETE, OpenSecrets, ShownVariables, UPDATE, conflicts, titled};
 use crate::{
-    Error,
+    Error, ServiceContext,
     deployments::{Request, job_about},
 };
 
@@ -237,34 +237,60 @@ impl Applications {
         Ok(Made::Yes)
     }
 
-    /// Deletes an application of the actor's organization. Its resources on the engine are removed in the
-    /// background.
+    /// Deletes an application of the actor's organization, and its previews. Their resources on the engine are removed
+    /// in the background.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the permission
     /// `deploy:delete`.
     pub async fn delete(&self, actor: &Actor, id: ApplicationId) -> Result<(), Error> {
         let scope = actor.require(DELETE)?;
-        let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
-        let now = self.context.clock.now();
-        let event = Event::new(
-            Did::Delete,
-            Audited::Application,
-            id,
-            format!("deleted {}", titled(&application.blueprint)),
-        );
-        let writes = vec![
-            // First, so that running jobs get the request to cancel before the application is deleted.
-            JobWrite::RequestCancelAll { scope, subject: id.into(), at: now }.into(),
-            DeploymentWrite::FollowJobs { application: Some(id), at: now }.into(),
-            Write::Delete { scope, id, at: now }.into(),
-            JobWrite::Enqueue(job_about(&application, JobKind::Remove, &self.context)).into(),
-            self.context.record(actor.author(), event),
-        ];
-        self.context.commit(writes, APPLICATION).await?;
-        self.context.wake.notify();
-        Ok(())
+        for _ in 0..TRIES {
+            let application = self.applications.get(scope, id).await?.ok_or(APPLICATION)?;
+            #[cfg(feature = "webhooks")]
+            let previews = self.previews_of(scope, id).await?;
+            #[cfg(not(feature = "webhooks"))]
+            let previews: Vec<Application> = Vec::new();
+            let mut writes = deletion(&application, &self.context);
+            let mut entries = vec![self.context.record(actor.author(), deleted(&application))];
+            for preview in &previews {
+                writes.extend(deletion(preview, &self.context));
+                let event = deleted(preview).with("preview_of", id);
+                entries.push(self.context.record(actor.author(), event));
+            }
+            writes.extend(entries);
+            match self.context.store.commit(writes).await {
+                // One of the previews may have been deleted in the meantime.
+                Err(StoreError::Stale) if !previews.is_empty() => {}
+                Err(StoreError::Stale) => return Err(APPLICATION),
+                committed => {
+                    committed?;
+                    self.context.wake.notify();
+                    return Ok(());
+                }
+            }
+        }
+        Err(Error::Conflict("the previews of the application change too often: try again".to_owned()))
     }
+}
+
+/// Returns the writes that delete an application, without the entry of the audit log.
+pub(crate) fn deletion(application: &Application, context: &ServiceContext) -> Vec<store::Write> {
+    let (id, at) = (application.id, context.clock.now());
+    let scope = Scope::of_record(application.organization_id);
+    vec![
+        // First, so that running jobs get the request to cancel before the application is deleted.
+        JobWrite::RequestCancelAll { scope, subject: id.into(), at }.into(),
+        DeploymentWrite::FollowJobs { application: Some(id), at }.into(),
+        Write::Delete { scope, id, at }.into(),
+        JobWrite::Enqueue(job_about(application, JobKind::Remove, context)).into(),
+    ]
+}
+
+/// Returns the event of the deletion of an application.
+pub(crate) fn deleted(application: &Application) -> Event {
+    let what = format!("deleted {}", titled(&application.blueprint));
+    Event::new(Did::Delete, Audited::Application, application.id, what)
 }
 
 /// Returns a field of a blueprint as the audit log may show it: no field that may contain a secret, which

@@ -100,13 +100,23 @@ impl Vault {
         column: &str,
         variables: &Variables,
     ) -> Result<Sealed, Error> {
-        let map: BTreeMap<&str, &str> = variables.iter().collect();
-        let plain = serde_json::to_vec(&map).map_err(|error| Error::Internal(error.into()))?;
-        Ok(self.0.seal(&ApplicationSecrets::associated_data(id, column), &plain)?)
+        self.seal_at(&ApplicationSecrets::associated_data(id, column), variables)
     }
 
     fn open_variables(&self, id: ApplicationId, column: &str, sealed: &Sealed) -> Result<Variables, Error> {
-        let plain = self.0.open(&ApplicationSecrets::associated_data(id, column), sealed)?;
+        self.open_at(&ApplicationSecrets::associated_data(id, column), sealed)
+    }
+
+    /// Seals variables with their associated data.
+    pub(crate) fn seal_at(&self, associated_data: &str, variables: &Variables) -> Result<Sealed, Error> {
+        let map: BTreeMap<&str, &str> = variables.iter().collect();
+        let plain = serde_json::to_vec(&map).map_err(|error| Error::Internal(error.into()))?;
+        Ok(self.0.seal(associated_data, &plain)?)
+    }
+
+    /// Opens variables that were sealed with this associated data.
+    pub(crate) fn open_at(&self, associated_data: &str, sealed: &Sealed) -> Result<Variables, Error> {
+        let plain = self.0.open(associated_data, sealed)?;
         let map: BTreeMap<String, String> =
             serde_json::from_slice(plain.expose()).map_err(|error| Error::Internal(error.into()))?;
         map.try_into().map_err(|error| Error::Internal(Box::new(error)))

@@ -10,13 +10,13 @@ use launchway_domain::{
     ids::{ApplicationId, DeploymentId},
     organizations::Scope,
     store::{self, StoreError, Unique},
-    webhooks::{Change, Delivery, DeliveryMark, KeptSecret, Push, Write},
+    webhooks::{Change, Delivery, DeliveryMark, KeptSecret, PullRequest, Push, Write},
 };
 
 use tokio::time::Instant;
 
 use super::{Ignored, WebhookOutcome, Webhooks, payload, verification::beside};
-use crate::{Error, applications::titled, deployments::Request};
+use crate::{Error, applications::titled, deployments::Request, previews::RequestReport};
 
 /// The number of attempts at a delivery while the records change concurrently.
 const ATTEMPTS: u32 = 3;
@@ -62,9 +62,13 @@ impl Webhooks {
         let delivery = Arc::new(delivery);
         let secret = self.verify(&delivery).await?;
         let read = Arc::clone(&delivery);
-        let (mark, changes) = beside(move || (read.mark(), payload::changes(&read))).await?;
+        let (mark, changes, request) =
+            beside(move || (read.mark(), payload::changes(&read), payload::pull_request(&read))).await?;
         let deadline = Instant::now() + COMPARISON;
         let verified = Verified { delivery, mark, secret, origin, deadline };
+        if let Some(request) = request {
+            return self.follow(verified, request).await;
+        }
         let mut attempt = 1;
         loop {
             match self.handle(&verified, changes.as_deref()).await {
@@ -75,6 +79,19 @@ impl Webhooks {
                 outcome => return outcome?.ok_or(Error::InvalidSignature),
             }
         }
+    }
+
+    /// Passes a request on to the previews of the applications of its repository.
+    async fn follow(&self, verified: Verified, request: PullRequest) -> Result<WebhookOutcome, Error> {
+        let (scope, repository) = (verified.scope(), &verified.secret.repository);
+        let applications = self.ports.webhooks.applications_of(scope, repository).await?;
+        if applications.is_empty() {
+            return Err(Error::InvalidSignature);
+        }
+        let Verified { delivery, mark, origin, deadline, .. } = verified;
+        let (host, delivery) = (delivery.host(), delivery.id().cloned());
+        let report = RequestReport { request, host, mark, delivery, origin, deadline };
+        self.ports.previews.follow(&applications, &report).await
     }
 
     /// Handles the changes of a delivery; `None` when no application uses the repository any more.

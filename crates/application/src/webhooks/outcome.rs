@@ -7,10 +7,12 @@ use launchway_domain::{deployments::CommitHash, webhooks::Push};
 /// The outcome of a verified webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookOutcome {
-    /// Deployments were requested.
+    /// Deployments were requested, or a preview was removed.
     Deployed,
     /// The delivery was handled before.
     Duplicate,
+    /// The preview of a request from a fork waits for an approval, by the name of the request.
+    Waiting(String),
     /// The delivery needs no action.
     Ignored(Ignored),
 }
@@ -18,8 +20,15 @@ pub enum WebhookOutcome {
 /// The reason why a delivery needs no action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// The event is not a push.
+    /// The event is neither a push nor a change of a request.
     Event(String),
+    /// A pull or merge request needs no action.
+    Request {
+        /// The name of the request, such as "pull request 7".
+        title: String,
+        /// The reason, which continues the sentence.
+        reason: String,
+    },
     /// The push is of a tag.
     Tag(String),
     /// The branch was deleted.
@@ -55,6 +64,9 @@ impl fmt::Display for WebhookOutcome {
         match self {
             Self::Deployed => f.write_str("Webhook handled successfully"),
             Self::Duplicate => f.write_str("Duplicate delivery ignored"),
+            Self::Waiting(title) => {
+                write!(f, "The preview of {title} waits for an approval: it comes from a fork")
+            }
             Self::Ignored(why) => write!(f, "Ignored {why}"),
         }
     }
@@ -64,6 +76,7 @@ impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Event(event) => write!(f, "event `{}`", shown(event)),
+            Self::Request { title, reason } => write!(f, "{title}: {reason}"),
             Self::Tag(tag) => write!(f, "tag `{}`", shown(tag)),
             Self::DeletedBranch(branch) => write!(f, "deleted branch `{}`", shown(branch)),
             Self::Reference(reference) => write!(f, "reference `{}`", shown(reference)),
@@ -88,7 +101,7 @@ fn of(commit: Option<&CommitHash>) -> String {
 }
 
 /// Sanitizes text of the sender for a sentence.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     text.chars().take(100).flat_map(char::escape_debug).collect()
 }
 
@@ -103,6 +116,17 @@ mod tests {
             (WebhookOutcome::Deployed, "Webhook handled successfully"),
             (WebhookOutcome::Duplicate, "Duplicate delivery ignored"),
             (WebhookOutcome::Ignored(Ignored::Event("ping".to_owned())), "Ignored event `ping`"),
+            (
+                WebhookOutcome::Waiting("pull request 7".to_owned()),
+                "The preview of pull request 7 waits for an approval: it comes from a fork",
+            ),
+            (
+                WebhookOutcome::Ignored(Ignored::Request {
+                    title: "merge request 7".to_owned(),
+                    reason: "it was closed".to_owned(),
+                }),
+                "Ignored merge request 7: it was closed",
+            ),
             (WebhookOutcome::Ignored(Ignored::Tag("v1".to_owned())), "Ignored tag `v1`"),
             (
                 WebhookOutcome::Ignored(Ignored::DeletedBranch("old".to_owned())),

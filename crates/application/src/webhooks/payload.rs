@@ -1,7 +1,11 @@
 //! The payloads of code hosts. Fields that are not needed are ignored.
 
+mod pull_request;
+
 use launchway_domain::webhooks::{Change, CodeHost, Delivery, RepositoryKey};
 use serde::Deserialize;
+
+pub(super) use self::pull_request::pull_request;
 
 /// Returns the repositories that a delivery claims to be about, whose secrets have to be tried. The payload
 /// is not trusted yet.

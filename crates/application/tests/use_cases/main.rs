@@ -28,6 +28,7 @@ mod organizations;
 mod passwords;
 mod pipeline;
 mod ports;
+mod previews;
 mod quotas;
 mod reconciler;
 mod refusals;

@@ -28,6 +28,7 @@ use launchway_domain::{
     logs::MockLogReader,
     notifications::{MockMailer, MockNotificationRepository, MockOutboundGuard, MockWebhookSender},
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
+    previews::MockPreviewRepository,
     quotas::MockUsageRepository,
     routes::MockTrafficRouter,
     secret::MockSecretBox,
@@ -85,6 +86,7 @@ pub(crate) struct MockedPorts {
     pub(crate) certificate_parser: MockCertificateParser,
     pub(crate) deploy_keys: MockDeployKeyRepository,
     pub(crate) webhooks: MockWebhookRepository,
+    pub(crate) previews: MockPreviewRepository,
     pub(crate) notifications: MockNotificationRepository,
     pub(crate) guard: MockOutboundGuard,
     pub(crate) sender: MockWebhookSender,
@@ -206,6 +208,7 @@ impl MockedPorts {
             idempotency: Arc::new(self.idempotency),
             deploy_keys: Arc::new(self.deploy_keys),
             webhooks: Arc::new(self.webhooks),
+            previews: Arc::new(self.previews),
             notifications: Arc::new(self.notifications),
             outbound: OutboundPorts {
                 guard: Arc::new(self.guard),

@@ -1,7 +1,7 @@
 //! Webhooks: secrets, deployments by pushes, and polling of branches.
 
 mod branch_poller;
-mod delivery;
+pub(crate) mod delivery;
 mod secrets;
 mod watch_paths;
 
@@ -23,7 +23,7 @@ fn repository() -> RepositoryKey {
 }
 
 /// Returns secret number `n`.
-fn secret(n: u64) -> WebhookSecret {
+pub(crate) fn secret(n: u64) -> WebhookSecret {
     WebhookSecret::new(CountingEntropy::nth(n))
 }
 

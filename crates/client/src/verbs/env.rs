@@ -182,7 +182,7 @@ fn field(build: bool) -> &'static str {
 }
 
 /// Returns the given assignments, and asks for missing values.
-fn assignments(written: &[String]) -> Outcome<Variables> {
+pub(super) fn assignments(written: &[String]) -> Outcome<Variables> {
     let mut given = Variables::new();
     let mut asked = Vec::new();
     for one in written {

@@ -16,7 +16,7 @@ use crate::{
     deployments,
     dialect::hold_one,
     error::{QueryError, guarded},
-    organizations,
+    organizations, previews,
     schema::{applications, deployments as deployment_rows},
 };
 
@@ -156,6 +156,7 @@ fn delete(
             .set((applications::deleted_at.eq(DbTs(at)), applications::updated_at.eq(DbTs(at))))
             .execute(connection)?,
     )?;
+    previews::give_up(connection, id)?;
     hosts::give_up_all(connection, id)
 }
 

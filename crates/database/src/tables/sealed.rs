@@ -25,7 +25,7 @@ pub struct SealedColumn {
 }
 
 /// All sealed columns. A test fills every table, and looks for sealed values elsewhere.
-pub const SEALED: [SealedColumn; 16] = [
+pub const SEALED: [SealedColumn; 18] = [
     sealed("key_check", "sealed", "key_check.sealed", &[]),
     sealed("setup_token", "sealed", "setup_token.sealed", &[]),
     sealed("two_factor", "secret", "two_factor.secret", &["user_id"]),
@@ -42,6 +42,13 @@ pub const SEALED: [SealedColumn; 16] = [
     ),
     sealed("extension_executions", "sealed_values", "executions.sealed_values", &["id"]),
     sealed("webhook_secrets", "secret", "webhook_secrets.secret", &["id"]),
+    sealed("preview_settings", "build_variables", "preview_settings.build_variables", &["application_id"]),
+    sealed(
+        "preview_settings",
+        "environment_variables",
+        "preview_settings.environment_variables",
+        &["application_id"],
+    ),
     sealed("webhook_configs", "webhook_url", "webhook_configs.webhook_url", &["id"]),
     sealed("signing_secrets", "secret", "signing_secrets.secret", &["id"]),
     sealed("smtp_configs", "password", "smtp_configs.password", &["id"]),

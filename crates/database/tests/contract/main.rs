@@ -33,6 +33,7 @@ mod logs;
 mod notifications;
 mod organizations;
 mod password_setups;
+mod previews;
 mod quotas;
 mod replicas;
 mod schema;

@@ -86,6 +86,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
         include_str!("../../src/schema/invitation_tables.rs"),
         include_str!("../../src/schema/log_tables.rs"),
         include_str!("../../src/schema/notification_tables.rs"),
+        include_str!("../../src/schema/preview_tables.rs"),
         include_str!("../../src/schema/watch_tables.rs"),
     );
     let mut table = "";
@@ -175,6 +176,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-17-000110_application_replicas/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000210_certificates/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000310_watch_paths/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-17-000320_previews/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -195,6 +197,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-17-000110_application_replicas/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000210_certificates/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000310_watch_paths/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-17-000320_previews/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

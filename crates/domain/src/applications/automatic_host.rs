@@ -25,15 +25,15 @@ impl AutomaticHost {
     /// Returns the host name that an application gets if it is free.
     #[must_use]
     pub fn of(name: &ApplicationName, environment: &Environment, organization: &OrganizationName) -> Self {
-        let wanted = match environment.as_str() {
-            "production" => name.as_str().to_owned(),
-            environment => format!("{name}-{environment}"),
-        };
-        Self(format!(
-            "{}.{}.localhost",
-            slug(&wanted, "application"),
-            slug(organization.as_str(), "organization")
-        ))
+        let organization = slug(organization.as_str(), "organization");
+        Self(format!("{}.{organization}.localhost", label(name, environment)))
+    }
+
+    /// Returns the host name that another application of the same organization gets if it is free.
+    #[must_use]
+    pub fn beside(&self, name: &ApplicationName, environment: &Environment) -> Self {
+        let rest = self.0.split_once('.').map_or("localhost", |(_, rest)| rest);
+        Self(format!("{}.{rest}", label(name, environment)))
     }
 
     /// Returns the same host name with a number, for when the one without is taken.
@@ -44,6 +44,15 @@ impl AutomaticHost {
         let kept = application.len().min(LONGEST - ending.len());
         Self(format!("{}{ending}.{rest}", application[..kept].trim_end_matches('-')))
     }
+}
+
+/// Returns the label of an application.
+fn label(name: &ApplicationName, environment: &Environment) -> String {
+    let wanted = match environment.as_str() {
+        "production" => name.as_str().to_owned(),
+        environment => format!("{name}-{environment}"),
+    };
+    slug(&wanted, "application")
 }
 
 /// Turns a text into a DNS label; `otherwise` if nothing is left of it.
@@ -87,6 +96,14 @@ mod tests {
         ] {
             assert_eq!(host(name, environment, organization).as_str(), expected);
         }
+    }
+
+    #[test]
+    fn the_host_of_another_application_is_beside_it() {
+        let web = host("web", "production", "Acme & Sons");
+        let [name, environment] = ["pr-7-web", "preview"];
+        let beside = web.beside(&name.parse().unwrap(), &environment.parse().unwrap());
+        assert_eq!(beside, host(name, environment, "Acme & Sons"));
     }
 
     #[test]

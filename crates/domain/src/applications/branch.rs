@@ -36,6 +36,27 @@ fn is_branch(name: &str) -> bool {
         && !name.contains(is_forbidden)
 }
 
+impl Branch {
+    /// Returns whether it is not the name of a branch but the reference by which code hosts give out the head of a
+    /// pull or merge request, `refs/pull/7/head` or `refs/merge-requests/7/head`.
+    #[must_use]
+    pub fn is_of_request(&self) -> bool {
+        let number = self.as_str().strip_suffix("/head").and_then(|name| {
+            name.strip_prefix("refs/pull/").or_else(|| name.strip_prefix("refs/merge-requests/"))
+        });
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// Returns the full name of the reference in its repository.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        match self.is_of_request() {
+            true => self.as_str().to_owned(),
+            false => format!("refs/heads/{self}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -80,6 +101,24 @@ mod tests {
             &"x".repeat(256),
         ] {
             assert!(name.parse::<Branch>().is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn only_heads_of_requests_are_no_branches() {
+        for name in ["refs/pull/7/head", "refs/merge-requests/123/head"] {
+            let branch: Branch = name.parse().unwrap();
+            assert_eq!((branch.is_of_request(), branch.reference()), (true, name.to_owned()));
+        }
+        for name in
+            ["main", "refs/pull/7", "refs/pull//head", "refs/pull/a/head", "pull/7/head", "refs/pull/7/merge"]
+        {
+            if let Ok(branch) = name.parse::<Branch>() {
+                assert_eq!(
+                    (branch.is_of_request(), branch.reference()),
+                    (false, format!("refs/heads/{name}"))
+                );
+            }
         }
     }
 

@@ -1,6 +1,9 @@
 //! Environment variables and build arguments of applications.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::value::InvalidValue;
 
@@ -32,6 +35,15 @@ impl Variables {
     /// Returns each name with its value, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Returns these variables and those of `others` whose names are in `shared`. Where both have a name, these count.
+    #[must_use]
+    pub fn with_shared(&self, others: &Self, shared: &VariableNames) -> Self {
+        let others = others.0.iter().filter(|(name, _)| shared.contains(name));
+        let mut all: BTreeMap<_, _> = others.map(|(name, value)| (name.clone(), value.clone())).collect();
+        all.extend(self.0.clone());
+        Self(all)
     }
 
     /// Returns whether there are no variables.
@@ -70,6 +82,47 @@ fn is_name(name: &str) -> bool {
     name.len() <= 255
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Names of variables.
+///
+/// ```
+/// use launchway_domain::applications::VariableNames;
+///
+/// let names = VariableNames::try_from(vec!["LOG_LEVEL".to_owned()]).unwrap();
+/// assert!(names.contains("LOG_LEVEL"));
+/// assert!(VariableNames::try_from(vec!["LOG LEVEL".to_owned()]).is_err());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VariableNames(BTreeSet<String>);
+
+impl VariableNames {
+    /// Returns the names, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Returns whether `name` is one of them.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+impl TryFrom<Vec<String>> for VariableNames {
+    type Error = InvalidValue;
+
+    fn try_from(raw: Vec<String>) -> Result<Self, InvalidValue> {
+        if raw.len() > Variables::MOST {
+            return Err(InvalidValue::number("at most 512 names", raw.len()));
+        }
+        match raw.iter().find(|name| !is_name(name)) {
+            Some(name) => {
+                Err(InvalidValue::text("names of 1 to 255 letters, digits or `_`, the first no digit", name))
+            }
+            None => Ok(Self(raw.into_iter().collect())),
+        }
+    }
 }
 
 impl fmt::Debug for Variables {
@@ -118,6 +171,30 @@ mod tests {
         };
         assert!(Variables::try_from(many(512)).is_ok());
         assert!(Variables::try_from(many(513)).is_err());
+    }
+
+    #[test]
+    fn only_shared_variables_of_others_are_added() {
+        let named = |pairs: &[(&str, &str)]| -> Variables {
+            let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            pairs.collect::<BTreeMap<_, _>>().try_into().unwrap()
+        };
+        let own = named(&[("A", "own"), ("B", "own")]);
+        let others = named(&[("B", "other"), ("C", "other"), ("D", "other")]);
+        let shared = ["B", "C", "E"].map(str::to_owned).to_vec().try_into().unwrap();
+        let all = named(&[("A", "own"), ("B", "own"), ("C", "other")]);
+        assert_eq!(own.with_shared(&others, &shared), all);
+        assert_eq!(own.with_shared(&others, &VariableNames::default()), own);
+    }
+
+    #[test]
+    fn there_are_at_most_512_names() {
+        let many = |count: usize| (0..count).map(|number| format!("V{number}")).collect::<Vec<_>>();
+        assert!(VariableNames::try_from(many(512)).is_ok());
+        assert!(VariableNames::try_from(many(513)).is_err());
+        for name in ["", "9A", "A-B", &"A".repeat(256)] {
+            assert!(VariableNames::try_from(vec![name.to_owned()]).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Cache {
             Err(trouble) if trouble.is_unknown_commit => {}
             fetched => return fetched,
         }
-        let by_name = format!("+refs/heads/{}:{place}", request.source.branch);
+        let by_name = format!("+{}:{place}", request.source.branch.reference());
         match self.fetch_into(git, request, &by_name).await {
             Ok(()) if self.commit_at(git, &place).await.as_ref() == Some(request.commit) => Ok(()),
             Ok(()) | Err(Trouble { is_unknown_commit: true, .. }) => {

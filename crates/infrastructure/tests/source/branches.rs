@@ -1,11 +1,11 @@
 //! Branch names.
 
-use std::process::Command;
+use std::{process::Command, sync::Arc};
 
 use launchway_domain::{applications::Branch, deployments::SourceFetcher as _};
 use proptest::prelude::*;
 
-use crate::arena::{Arena, fetch, refusal};
+use crate::arena::{Arena, Recorder, fetch, owner, refusal};
 
 #[tokio::test]
 async fn a_branch_is_asked_for_by_its_whole_name() {
@@ -33,6 +33,24 @@ async fn what_a_shell_would_run_is_only_a_name() {
         let checkout = fetch(&fetcher, &source, &format!("deployment {number}")).await.unwrap();
         assert_eq!(std::fs::read_to_string(checkout.root.join("name")).unwrap(), name);
     }
+}
+
+#[tokio::test]
+async fn a_commit_of_a_request_is_fetched_but_never_its_head() {
+    let arena = Arena::new();
+    let (repository, fetcher) = (arena.repository("shop"), arena.fetcher());
+    repository.git(&["checkout", "--quiet", "--detach"]);
+    repository.write("name", "of a fork");
+    let commit = repository.commit("a change of a fork");
+    repository.git(&["update-ref", "refs/pull/7/head", commit.as_str()]);
+    repository.git(&["checkout", "--quiet", "main"]);
+    let mut source = repository.source();
+    source.branch = "refs/pull/7/head".parse().unwrap();
+    let checkout = fetcher.fetch(&source, &commit, &owner("first"), Arc::new(Recorder::default())).await;
+    assert_eq!(std::fs::read_to_string(checkout.unwrap().root.join("name")).unwrap(), "of a fork");
+    // Nothing resolves the reference, so only a commit that somebody named is deployed.
+    let message = refusal(fetcher.head(&source).await);
+    assert!(message.starts_with("There is no branch `refs/pull/7/head` in"), "{message}");
 }
 
 #[tokio::test]

@@ -52,6 +52,30 @@ async fn rejected_step_fails_the_deployment_and_keeps_the_old_version() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fork_is_deployed_only_at_an_approved_commit() {
+    let of_a_fork = |state: &mut State| {
+        state.application =
+            Some(application(|blueprint| blueprint.branch = Some(parsed("refs/pull/7/head"))));
+    };
+    let world = carried_out(of_a_fork).await;
+    let reason = "the source of a fork is deployed only by approving the preview of its request";
+    let end = format!(
+        "commit: failed ({reason}), follow, entry (launchway failed to deploy the application `web` (production))"
+    );
+    assert_eq!(world.journal().last(), Some(&end));
+    assert!(world.journal_of("head").is_empty() && world.journal_of("fetch").is_empty());
+
+    let world = carried_out(|state| {
+        of_a_fork(state);
+        state.deployments[1].commit = Some(parsed(&"a".repeat(40)));
+    })
+    .await;
+    assert!(world.journal_of("commit: failed").is_empty(), "{:?}", world.journal());
+    assert!(world.journal_of("head").is_empty(), "the head of the request is not asked for");
+    assert_eq!(world.journal_of("fetch").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_started_or_fetched_is_removed_when_it_fails() {
     let world = carried_out(|state| state.refuse("start", "no such file")).await;
 

@@ -53,22 +53,22 @@ pub(super) fn after() -> CommitHash {
 }
 
 /// Returns the secret of a repository with an earlier verified push.
-pub(super) fn known(at: Timestamp) -> KeptSecret {
+pub(crate) fn known(at: Timestamp) -> KeptSecret {
     KeptSecret { confirmed_at: Some(at), ..kept(9, 9, at) }
 }
 
-pub(super) fn expect_secrets(ports: &mut MockedPorts, found: Vec<KeptSecret>) {
+pub(crate) fn expect_secrets(ports: &mut MockedPorts, found: Vec<KeptSecret>) {
     let (keys, now) = (vec![repository()], ports.now());
     let with = move |given: &[_], at: &Timestamp| given == keys && *at == now;
     ports.webhooks.expect_secrets().withf(with).once().return_once(|_, _| Ok(found));
 }
 
-pub(super) fn expect_applications(ports: &mut MockedPorts, found: Vec<Application>) {
+pub(crate) fn expect_applications(ports: &mut MockedPorts, found: Vec<Application>) {
     let expectation = ports.webhooks.expect_applications_of().with(eq(scope()), eq(repository()));
     expectation.once().return_once(|_, _| Ok(found));
 }
 
-pub(super) fn expect_taken(
+pub(crate) fn expect_taken(
     ports: &mut MockedPorts,
     of: Vec<ApplicationId>,
     delivery: &Delivery,
@@ -105,7 +105,7 @@ fn entry(n: u64, deployment: u64, application: &Application, at: Timestamp) -> s
     audited(n, entry.at(at))
 }
 
-pub(super) async fn receive(ports: MockedPorts, delivery: Delivery) -> Result<WebhookOutcome, Error> {
+pub(crate) async fn receive(ports: MockedPorts, delivery: Delivery) -> Result<WebhookOutcome, Error> {
     ports.services().webhooks.receive(delivery, an_origin()).await
 }
 

@@ -21,22 +21,30 @@ pub(super) struct Checkouts {
 }
 
 impl Checkouts {
-    /// Fetches the head of the branch of the application.
+    /// Fetches the head of the branch of the application, or the commit that was sent to this server or, of a fork,
+    /// approved.
     pub(super) async fn fetch(&self, attempt: &Attempt<'_>, url: &GitUrl) -> Result<Checkout, JobError> {
         let blueprint = &attempt.application.blueprint;
         let Some(branch) = blueprint.branch.clone() else {
             return Err(JobError::Permanent("the application has no branch to deploy".to_owned()));
         };
+        let is_of_request = branch.is_of_request();
         let source = GitSource {
             url: url.clone(),
             branch,
             credentials: attempt.secrets.credentials.clone(),
             key: self.deploy_key(attempt).await?,
         };
-        let sent = attempt.deployment.commit.clone().filter(|_| url.hosted_for().is_some());
+        let fixed = url.hosted_for().is_some() || is_of_request;
+        let sent = attempt.deployment.commit.clone().filter(|_| fixed);
+        if is_of_request && sent.is_none() {
+            return Err(JobError::Permanent(
+                "the source of a fork is deployed only by approving the preview of its request".to_owned(),
+            ));
+        }
         let asked = async {
             match sent {
-                // A deployment of a push is one of its commit, wherever the branch is by now.
+                // A deployment of a push or an approval is one of its commit, wherever the branch is by now.
                 Some(commit) => Ok(commit),
                 None => self.source.head(&source).await,
             }

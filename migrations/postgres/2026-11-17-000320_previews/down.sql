@@ -1,0 +1,2 @@
+DROP TABLE previews;
+DROP TABLE preview_settings;
