@@ -50,7 +50,13 @@ fn shows_the_installation(server: &TestServer) {
     let visitor = Visitor::log_in(server, ADMIN_EMAIL, ADMIN_PASSWORD);
     let page = visitor.get("/installation");
     assert_eq!(page.status, 200, "{}", page.text);
-    for part in ["No job waits or runs.", " are free.", "<meter min=\"0\"", "of it 0 B logs", "Those of"] {
+    for part in [
+        "No job waits or runs.",
+        " are free.",
+        "<meter min=\"0\"",
+        "<dt>Logs in it</dt><dd>0 B</dd>",
+        "Those of",
+    ] {
         assert!(page.text.contains(part), "no {part:?} in {}", page.text);
     }
     // The checks of the command line, in its words.
@@ -87,11 +93,15 @@ fn waiting_jobs_are_shown_by_kind() {
     fs::write(&git, "#!/bin/sh\nexec /bin/sleep 60\n").unwrap();
     fs::set_permissions(&git, Permissions::from_mode(0o755)).unwrap();
     let path = folder.path().display().to_string();
-    let server = TestServer::configured(&[("LAUNCHWAY_MAX_BUILDS", "1"), ("PATH", &path)]);
+    let server = TestServer::configured(&[
+        ("LAUNCHWAY_MAX_BUILDS", "1"),
+        ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", &path),
+        ("PATH", &path),
+    ]);
     let admin = server.admin();
     for number in 0..3 {
         let spec = json!({
-            "name": format!("Shop {number}"), "repository": "https://git.invalid/ada/shop.git", "branch": "main",
+            "name": format!("Shop {number}"), "repository": format!("file://{path}/shop"), "branch": "main",
             "port": 8080, "environment": "production", "build_pack": "dockerfile",
         });
         admin.post("/api/v1/deploy/application", &spec).success();

@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub(crate) use self::blueprint::port;
-use self::plots::Plot;
+use self::plots::Plots;
 
 /// The number of applications of a page.
 const PAGE: i64 = 20;
@@ -210,7 +210,7 @@ struct ApplicationPage {
     creator: String,
     created: Time,
     breakdown: Option<String>,
-    plots: Vec<Plot>,
+    plots: Plots,
     live: Option<DeploymentRow>,
     deployments: Vec<DeploymentRow>,
     lines: Vec<LogRow>,
@@ -237,7 +237,7 @@ async fn overview(context: PageContext, path: Path<String>) -> Result<HttpRespon
             creator: summary.user.username.to_string(),
             created: Time(application.created_at),
             breakdown: summary.breakdown.clone(),
-            plots: Plot::all(&metrics),
+            plots: Plots::new(&metrics),
             live: live.map(|one| DeploymentRow::new(one, application.live)),
             deployments: rows(deployments.get(..RECENT).unwrap_or(deployments), application.live),
             lines: logs.iter().skip(skipped).cloned().map(LogRow::from).collect(),

@@ -39,7 +39,7 @@ use crate::{
     background::git_options,
     cli,
     config::Config,
-    doctor::running::RunningServer,
+    doctor::server::RunningServer,
     engine::Engine,
     front_proxy,
     installation::{self, Checked, Installation},

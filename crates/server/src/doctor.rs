@@ -1,8 +1,8 @@
 //! `launchway doctor`: checks the installation, and prints hints for problems. A running server makes the same checks for
-//! the dashboard ([`running`]).
+//! the dashboard ([`server`]).
 
 mod proxy;
-pub(crate) mod running;
+pub(crate) mod server;
 mod swarm;
 
 use std::{error::Error, process::Command};
