@@ -44,7 +44,10 @@ fn statistics(samples: &[Result<Option<(u64, u64)>, StepError>]) -> Metrics {
 }
 
 async fn of(metrics: &Metrics) -> ApplicationMetrics {
-    metrics.of(&an_actor().build(), &application(), Some(&live())).await.unwrap()
+    metrics
+        .of(&an_actor().build(), &application(), Some(&live()))
+        .await
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn values(samples: &[Sample]) -> Vec<f64> {

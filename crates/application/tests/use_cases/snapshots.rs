@@ -10,13 +10,15 @@ use launchway_domain::{
     organizations::Role,
     page::{Page, PageRequest},
 };
-use launchway_testkit::builders::{a_deployment, a_profile, an_actor, an_application, an_organization};
+use launchway_testkit::builders::{
+    a_deployment, a_page, a_profile, an_actor, an_application, an_organization,
+};
 use tokio::{task::JoinSet, time::advance};
 
 use crate::ports::MockedPorts;
 
 fn page() -> PageRequest {
-    PageRequest::new(1, 20, 20).unwrap()
+    a_page(1, 20)
 }
 
 fn summary() -> ApplicationSummary {
@@ -66,7 +68,7 @@ async fn other_filters_pages_and_organizations_are_read_apart() {
     let grace = an_actor().of(a_profile().member_of(&other, Role::Viewer).build()).build();
     let ada = an_actor().with_role(Role::Viewer).build();
     let search = ApplicationFilter { search: Some("web".to_owned()), ..ApplicationFilter::default() };
-    let (all, second) = (ApplicationFilter::default(), PageRequest::new(2, 20, 20).unwrap());
+    let (all, second) = (ApplicationFilter::default(), a_page(2, 20));
     for _ in 0..2 {
         for (actor, filter, page) in
             [(&ada, &all, page()), (&ada, &search, page()), (&ada, &all, second), (&grace, &all, page())]
