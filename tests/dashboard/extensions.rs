@@ -57,3 +57,55 @@ fn an_extension_is_found_run_and_uninstalled() {
     errors.retain(|error| !error["message"].as_str().unwrap().contains("a status of 400"));
     assert_eq!(errors, Vec::<Value>::new());
 }
+
+#[test]
+fn an_extension_is_forked_changed_and_deleted() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    let browser = Browser::start();
+    log_in(&browser, &server);
+    let page = |key: &str| format!("{}/dashboard/extensions/{key}", server.url());
+    let error = "document.querySelector('main > .error').textContent";
+    let key = || browser.value("location.pathname.split('/').pop()").as_str().unwrap().to_owned();
+
+    // The field has the definition as it is stored; a refused one stays, with the words of the API.
+    browser.open(&page("hello-note"));
+    browser.click("[href$=definition]");
+    browser.wait_for("document.querySelector('textarea')");
+    let stored = admin.get("/api/v1/extensions/by-extension-id/hello-note").success()["yaml_content"].clone();
+    assert_eq!(browser.value("document.querySelector('textarea').value"), stored);
+    browser.fill("textarea", "metadata: {}");
+    browser.click("main form .primary");
+    browser.wait_for("document.querySelector('main > .error')");
+    let refusal =
+        admin.post("/api/v1/extensions/hello-note/fork", &json!({"yaml_content": "metadata: {}"})).message();
+    assert_eq!(browser.value(error), refusal);
+    assert_eq!(browser.value("document.querySelector('textarea').value"), "metadata: {}");
+
+    // A changed definition is that of the fork, which cannot be forked itself.
+    let changed = stored.as_str().unwrap().replace("name: Hello note", "name: Good morning");
+    assert_ne!(changed, stored);
+    browser.run(&format!("document.querySelector('textarea').value = {}", json!(changed)));
+    browser.click("main form .primary");
+    browser.wait_for("document.querySelector('h1').textContent === 'Good morning'");
+    let fork = admin.get(&format!("/api/v1/extensions/by-extension-id/{}", key())).success();
+    assert_eq!(
+        (&fork["yaml_content"], &fork["parent_extension_id"]),
+        (&json!(changed), &json!("hello-note"))
+    );
+    browser.click("[href$=definition]");
+    browser.wait_for("document.querySelector('pre.wrapped')");
+    assert_eq!(browser.value("document.querySelector('pre.wrapped').textContent"), changed);
+    assert_eq!(browser.value("document.querySelector('textarea')"), Value::Null);
+
+    // An unchanged definition is a copy with a name of its own.
+    browser.open(&page("hello-note/definition"));
+    browser.click("main form .primary");
+    browser.wait_for("document.querySelector('.notice')");
+    assert_eq!(browser.value("document.querySelector('h1').textContent"), "Hello note (Fork)");
+    let copy = key();
+    browser.run("document.querySelector('.danger form').removeAttribute('data-confirm')");
+    browser.click(".danger button");
+    browser.wait_for("document.querySelector('.notice') && document.querySelector('.cards')");
+    assert_eq!(admin.get(&format!("/api/v1/extensions/by-extension-id/{copy}")).status, 404);
+}

@@ -64,6 +64,7 @@ fn no_stored_text_runs_in_a_page() {
         "/audit",
         "/extensions?search=%3Cimg",
         "/notifications",
+        "/installation",
         "/applications?search=%22%3E%3Cscript%3Ehit=1%3C/script%3E",
     ]
     .map(str::to_owned)
@@ -72,6 +73,7 @@ fn no_stored_text_runs_in_a_page() {
         paths.push(format!("/applications/{id}{tab}"));
     }
     paths.push(format!("/extensions/{fork}"));
+    paths.push(format!("/extensions/{fork}/definition"));
     paths.push(format!("/executions/{}", run["id"].as_str().unwrap()));
     paths.push(format!("/deployments/{deployment}"));
     for path in paths {

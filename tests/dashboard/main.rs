@@ -4,9 +4,11 @@
 mod accessibility;
 mod extensions;
 mod hostile_texts;
+mod installation;
 mod journey;
 mod keyboard;
 mod live_log;
+mod live_pages;
 mod notifications;
 mod pages;
 mod pictures;
@@ -14,3 +16,4 @@ mod requests;
 mod sessions;
 mod sizes;
 mod stage;
+mod usage;

@@ -13,11 +13,12 @@ use crate::{
 };
 
 /// The pages that need neither an application nor a run.
-const OF_ORGANIZATION: [&str; 9] = [
+const OF_ORGANIZATION: [&str; 10] = [
     "/applications",
     "/extensions",
     "/extensions?category=Database",
     "/extensions/postgres",
+    "/extensions/postgres/definition",
     "/notifications",
     "/organization",
     "/organization/deploy-key",
@@ -48,6 +49,9 @@ pub(crate) fn paths(server: &TestServer) -> Vec<String> {
         paths.push(format!("/deployments/{deployment}"));
         paths.push(format!("/deployments/{deployment}/rollback"));
     }
+    let fork = admin.post("/api/v1/extensions/hello-note/fork", &json!({})).success();
+    let fork = fork["extension_id"].as_str().unwrap();
+    paths.extend([format!("/extensions/{fork}"), format!("/extensions/{fork}/definition")]);
     let run =
         admin.post("/api/v1/extensions/hello-note/run", &json!({"variables": {"who": "ada"}})).success();
     paths.push(format!("/executions/{}", run["id"].as_str().unwrap()));

@@ -33,6 +33,11 @@ impl Visitor {
         self.client.get(&format!("/dashboard{path}"))
     }
 
+    /// Fetches a page again, as a script does that has the version `tag` of it.
+    pub(crate) fn poll(&self, path: &str, tag: &str) -> Answer {
+        self.client.with_header("if-none-match", tag).get(&format!("/dashboard{path}"))
+    }
+
     /// Sends a form with the token of the session.
     pub(crate) fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.form_token();

@@ -41,11 +41,13 @@ fn pages_are_small_and_assets_are_kept() {
         &format!("/applications/{id}"),
         "/extensions",
         "/extensions/postgres",
+        "/extensions/postgres/definition",
         "/notifications",
         "/organization",
         "/profile",
         "/applications/new",
         "/audit",
+        "/installation",
     ] {
         let size = visitor.get(path).text.len();
         println!("{path}: {size} bytes, {} with {assets} bytes of assets", size + assets);

@@ -40,7 +40,7 @@ const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
 const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
 
-const DEPLOYMENT: Error = Error::NotFound("the deployment");
+pub(crate) const DEPLOYMENT: Error = Error::NotFound("the deployment");
 
 /// Requests, reads and cancels deployments.
 pub struct Deployments {

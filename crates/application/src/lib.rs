@@ -23,10 +23,14 @@ mod error;
 #[cfg(feature = "extensions")]
 pub mod extensions;
 pub mod idempotency;
+#[cfg(feature = "server")]
+pub mod installation;
 mod job_control;
 mod log_writer;
 pub mod logs;
 pub mod maintenance;
+#[cfg(feature = "server")]
+pub mod metrics;
 #[cfg(feature = "server")]
 pub mod nodes;
 #[cfg(feature = "notifications")]
@@ -42,6 +46,8 @@ mod runtime_logs;
 mod service_context;
 #[cfg(feature = "server")]
 mod services;
+#[cfg(feature = "server")]
+pub mod snapshots;
 #[cfg(feature = "server")]
 pub mod sources;
 mod terms;

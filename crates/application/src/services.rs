@@ -11,6 +11,7 @@ use launchway_domain::{
     extensions::{ExecutionRepository, ExtensionRepository, PortCheck},
     idempotency::IdempotencyStore,
     logs::LogReader,
+    metrics::ContainerStatistics,
     nodes::NodeInventory,
     notifications::{Mailer, NotificationRepository, OutboundGuard, WebhookSender},
     organizations::{DeployKeyRepository, KeyMaker, OrganizationRepository},
@@ -31,7 +32,9 @@ use crate::{
     deployments::Deployments,
     extensions::{Catalog, ExtensionPorts, Extensions},
     idempotency::Idempotency,
+    installation::{Installation, InstallationPorts},
     logs::{LogStreams, Logs},
+    metrics::Metrics,
     nodes::Nodes,
     notifications::{NotificationPorts, Notifications, Notifier, NotifierPorts},
     organizations::{DeployKeys, Organizations},
@@ -39,6 +42,7 @@ use crate::{
     quotas::QuotaUsage,
     routes::Routes,
     runtime_logs::LogFreshness,
+    snapshots::{SnapshotPorts, Snapshots},
     sources::{SourcePorts, Sources},
     users::Users,
     webhooks::{PathWatcher, PathWatcherPorts, WebhookPorts, Webhooks},
@@ -84,6 +88,10 @@ pub struct Ports {
     pub logs: Arc<dyn LogReader>,
     /// Lists the nodes of the cluster; `None` if there is one machine.
     pub nodes: Option<Arc<dyn NodeInventory>>,
+    /// Reads what containers use; `None` if the engine does not report it.
+    pub statistics: Option<Arc<dyn ContainerStatistics>>,
+    /// Reads the state of the installation.
+    pub installation: InstallationPorts,
     /// Stores processed requests by their idempotency keys.
     pub idempotency: Arc<dyn IdempotencyStore>,
     /// Reads the deploy keys of private repositories.
@@ -160,6 +168,8 @@ pub struct Services {
     pub catalog: Catalog,
     /// Reads and follows logs.
     pub logs: Logs,
+    /// Reads what live pages show, once for all viewers.
+    pub snapshots: Snapshots,
     /// Opens log streams within the quotas.
     pub streams: Arc<LogStreams>,
     /// Reads the quota usage of organizations.
@@ -178,6 +188,10 @@ pub struct Services {
     pub engine: EngineStatus,
     /// Reads the nodes.
     pub nodes: Nodes,
+    /// Keeps the recent metrics of applications.
+    pub metrics: Metrics,
+    /// Reads the queue and the space of the installation, and checks it.
+    pub installation: Installation,
     /// This server as one of the replicas.
     pub replica: OwnReplica,
     /// The age of the collected output of each application.
@@ -208,6 +222,8 @@ impl Services {
             executions,
             logs,
             nodes,
+            statistics,
+            installation,
             idempotency,
             deploy_keys,
             webhooks,
@@ -257,6 +273,11 @@ impl Services {
             secrets: secrets.clone(),
             routes: routes.clone(),
         };
+        let snapshots = Snapshots::new(SnapshotPorts {
+            applications: applications.clone(),
+            deployments: deployments.clone(),
+            routes: routes.clone(),
+        });
         let application_ports =
             ApplicationPorts { applications: applications.clone(), routes: routes.clone() };
         let created = Applications::new(application_ports, secrets.clone(), policy, context.clone());
@@ -289,6 +310,9 @@ impl Services {
             engine: context.engine.clone(),
             replica: context.replica.clone(),
             nodes: Nodes::new(nodes),
+            metrics: Metrics::new(statistics),
+            installation: Installation::new(installation, context.clock.clone()),
+            snapshots,
             log_freshness: log_freshness.clone(),
             authentication: Authentication::new(identities, context.clone()),
             registration: Registration::new(

@@ -86,21 +86,32 @@ function isBusy() {
   return document.querySelector("[data-busy]") !== null;
 }
 
+// The version that the live parts show; none at first.
+let seen = '"none"';
+
 async function refresh() {
-  const answer = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+  const headers = { accept: "text/html", "if-none-match": seen };
+  const answer = await fetch(location.href, { headers }).catch(() => null);
+  // Without a change, the answer has status 304 and no contents.
   if (!answer?.ok || answer.redirected) return;
+  let isWhole = true;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const old of document.querySelectorAll("[data-live][id]")) {
     const part = page.getElementById(old.id);
-    if (!part || old.contains(document.activeElement)) continue;
+    if (!part) continue;
+    if (old.contains(document.activeElement)) {
+      isWhole = false;
+      continue;
+    }
     showTimes(part);
     if (part.innerHTML === old.dataset.seen) continue;
-    const seen = part.innerHTML;
+    const contents = part.innerHTML;
     const next = document.adoptNode(part);
-    next.dataset.seen = seen;
+    next.dataset.seen = contents;
     old.replaceWith(next);
     addCopyButtons(next);
   }
+  if (isWhole) seen = answer.headers.get("etag") ?? seen;
 }
 
 function watch() {

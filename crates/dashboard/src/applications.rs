@@ -3,10 +3,9 @@
 mod blueprint;
 mod domains;
 mod new;
+mod plots;
 mod settings;
 mod variables;
-
-use std::collections::HashMap;
 
 use actix_web::{
     HttpResponse,
@@ -14,11 +13,10 @@ use actix_web::{
     web::{Path, ServiceConfig, get, post},
 };
 use askama::Template;
-use launchway_application::Error;
+use launchway_application::{Error, snapshots::ListedApplication};
 use launchway_domain::{
-    applications::{Application, ApplicationDetail, ApplicationFilter, ApplicationState, ApplicationSummary},
+    applications::{Application, ApplicationDetail, ApplicationFilter, ApplicationState, BuildPack},
     auth::{Action, Resource},
-    deployments::Deployment,
     ids::ApplicationId,
 };
 
@@ -29,17 +27,21 @@ use crate::{
     form::Submitted,
     format::Time,
     frame::{Frame, Section, page, see_other},
+    live::{freshness, live_page},
     logs::LogRow,
     pages::Pager,
     router::PREFIX,
 };
 
 pub(crate) use self::blueprint::port;
+use self::plots::Plots;
 
 /// The number of applications of a page.
 const PAGE: i64 = 20;
 /// The number of deployments on the overview.
 const RECENT: usize = 5;
+/// The number of log lines on the overview.
+const LINES: usize = 12;
 
 pub(crate) fn routes(config: &mut ServiceConfig) {
     config
@@ -116,39 +118,39 @@ async fn applications(context: PageContext) -> Result<HttpResponse, PageError> {
         environment: context.choice("environment")?,
         state: None,
     };
-    let services = context.services();
-    let found = services.applications.list(&context.visitor, &filter, context.page_request(PAGE)?).await?;
-    let ids: Vec<_> = found.items.iter().map(|(summary, _)| summary.application.id).collect();
-    let newest = services.deployments.newest(&context.visitor, &ids).await?;
-    let mut newest: HashMap<ApplicationId, Deployment> =
-        newest.into_iter().map(|deployment| (deployment.application_id, deployment)).collect();
-    let pager = Pager::of(&found, &[("search", &search), ("environment", &environment)]);
-    let row = |(summary, _): (ApplicationSummary, _)| {
-        let newest = newest.remove(&summary.application.id);
-        row(&context, &summary.application, newest.as_ref())
-    };
-    page(&ApplicationsPage {
-        frame: context.frame(Section::Applications, "Applications"),
-        rows: found.items.into_iter().map(row).collect(),
-        pager,
-        is_filtered: !search.is_empty() || !environment.is_empty(),
-        search,
-        environment,
-        may_create: context.may(Resource::Deploy, Action::Create),
+    let (page_request, freshness) = (context.page_request(PAGE)?, freshness(&context));
+    let snapshots = &context.services().snapshots;
+    let found = snapshots.applications(&context.visitor, &filter, page_request, freshness).await?;
+    live_page(&context, &[found.version], || {
+        page(&ApplicationsPage {
+            frame: context.frame(Section::Applications, "Applications"),
+            rows: found.value.items.iter().map(Row::from).collect(),
+            pager: Pager::of(&found.value, &[("search", &search), ("environment", &environment)]),
+            is_filtered: !search.is_empty() || !environment.is_empty(),
+            search,
+            environment,
+            may_create: context.may(Resource::Deploy, Action::Create),
+        })
     })
 }
 
-fn row(context: &PageContext, application: &Application, newest: Option<&Deployment>) -> Row {
-    let blueprint = &application.blueprint;
-    Row {
-        id: application.id.to_string(),
-        name: blueprint.name.to_string(),
-        environment: blueprint.environment.to_string(),
-        state: State::of(application.status.state),
-        url: context.services().applications.url(application),
-        host: application.hosts().next().unwrap_or_default().to_owned(),
-        source: source(application),
-        deployment: newest.map(|deployment| DeploymentRow::new(deployment, application.live)),
+impl From<&ListedApplication> for Row {
+    fn from(listed: &ListedApplication) -> Self {
+        let application = &listed.summary.application;
+        let blueprint = &application.blueprint;
+        Self {
+            id: application.id.to_string(),
+            name: blueprint.name.to_string(),
+            environment: blueprint.environment.to_string(),
+            state: State::of(application.status.state),
+            url: listed.url.clone(),
+            host: application.hosts().next().unwrap_or_default().to_owned(),
+            source: source(application),
+            deployment: listed
+                .newest
+                .as_ref()
+                .map(|deployment| DeploymentRow::new(deployment, application.live)),
+        }
     }
 }
 
@@ -208,6 +210,7 @@ struct ApplicationPage {
     creator: String,
     created: Time,
     breakdown: Option<String>,
+    plots: Plots,
     live: Option<DeploymentRow>,
     deployments: Vec<DeploymentRow>,
     lines: Vec<LogRow>,
@@ -215,36 +218,31 @@ struct ApplicationPage {
 }
 
 async fn overview(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
-    let (detail, _) =
-        context.services().applications.detail(&context.visitor, application_id(&path)?).await?;
-    let ApplicationDetail { summary, deployments, logs } = detail;
-    let ApplicationSummary { application, user, breakdown, .. } = summary;
-    let blueprint = &application.blueprint;
-    let all: Vec<_> = deployments.iter().map(|one| DeploymentRow::new(one, application.live)).collect();
-    let (mut live, mut recent) = (None, Vec::new());
-    for (number, row) in all.into_iter().enumerate() {
-        if row.is_live {
-            live = Some(row.clone());
-        }
-        if number < RECENT {
-            recent.push(row);
-        }
-    }
-    let skipped = logs.len().saturating_sub(12);
-    page(&ApplicationPage {
-        frame: context.frame(Section::Applications, blueprint.name.to_string()),
-        head: Head::new(&context, &application, "overview"),
-        hosts: application.hosts().map(str::to_owned).collect(),
-        source: source(&application),
-        build_pack: blueprint.build_pack.as_str(),
-        port: blueprint.port.get(),
-        creator: user.username.to_string(),
-        created: Time(application.created_at),
-        breakdown,
-        live,
-        deployments: recent,
-        lines: logs.into_iter().skip(skipped).map(LogRow::from).collect(),
-        is_site: blueprint.build_pack == launchway_domain::applications::BuildPack::Static,
+    let (id, freshness) = (application_id(&path)?, freshness(&context));
+    let shown = context.services().snapshots.application(&context.visitor, id, freshness).await?;
+    let ApplicationDetail { summary, deployments, logs } = &shown.value.detail;
+    let application = &summary.application;
+    let live = deployments.iter().find(|one| application.live == Some(one.id));
+    let metrics = context.services().metrics.of(&context.visitor, application, live).await?;
+    live_page(&context, &[shown.version, plots::version(&metrics)], || {
+        let blueprint = &application.blueprint;
+        let skipped = logs.len().saturating_sub(LINES);
+        page(&ApplicationPage {
+            frame: context.frame(Section::Applications, blueprint.name.to_string()),
+            head: Head::new(&context, application, "overview"),
+            hosts: application.hosts().map(str::to_owned).collect(),
+            source: source(application),
+            build_pack: blueprint.build_pack.as_str(),
+            port: blueprint.port.get(),
+            creator: summary.user.username.to_string(),
+            created: Time(application.created_at),
+            breakdown: summary.breakdown.clone(),
+            plots: Plots::new(&metrics),
+            live: live.map(|one| DeploymentRow::new(one, application.live)),
+            deployments: rows(deployments.get(..RECENT).unwrap_or(deployments), application.live),
+            lines: logs.iter().skip(skipped).cloned().map(LogRow::from).collect(),
+            is_site: blueprint.build_pack == BuildPack::Static,
+        })
     })
 }
 

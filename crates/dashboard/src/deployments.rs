@@ -19,6 +19,7 @@ use crate::{
     form::Submitted,
     format::{Time, duration},
     frame::{Frame, Section, page, see_other},
+    live::{freshness, live_page},
     logs::LogRow,
     router::PREFIX,
 };
@@ -42,7 +43,6 @@ pub(crate) struct DeploymentRow {
     pub(crate) id: String,
     pub(crate) state: &'static str,
     pub(crate) kind: &'static str,
-    pub(crate) is_live: bool,
     pub(crate) is_rollback: bool,
     pub(crate) commit: String,
     pub(crate) by: String,
@@ -61,7 +61,6 @@ impl DeploymentRow {
             id: deployment.id.to_string(),
             state: if is_live { "live" } else { state.as_str() },
             kind: kind(state, is_live),
-            is_live,
             is_rollback: deployment.kind != DeploymentKind::Fresh,
             commit: deployment.commit.as_ref().map(|commit| commit.short().to_owned()).unwrap_or_default(),
             by: deployment.requested_by.clone(),
@@ -160,20 +159,23 @@ struct DeploymentPage {
 }
 
 async fn deployment(context: PageContext, path: Path<String>) -> Result<HttpResponse, PageError> {
-    let detail = context.services().deployments.detail(&context.visitor, deployment_id(&path)?).await?;
-    let (deployment, application) = (&detail.deployment, &detail.application.application);
-    let row = DeploymentRow::new(deployment, application.live);
-    let title = format!("Deployment of {}", application.blueprint.name);
-    page(&DeploymentPage {
-        frame: context.frame(Section::Applications, title),
-        head: Head::new(&context, application, "deployments"),
-        state: State { text: row.state, kind: row.kind },
-        row,
-        steps: steps(deployment, application),
-        is_over: deployment.status.state.is_over(),
-        breakdown: deployment.breakdown.clone(),
-        container: deployment.container.as_ref().map(|one| one.name.clone()).unwrap_or_default(),
-        lines: detail.logs.into_iter().map(LogRow::from).collect(),
+    let (id, freshness) = (deployment_id(&path)?, freshness(&context));
+    let shown = context.services().snapshots.deployment(&context.visitor, id, freshness).await?;
+    let (deployment, application) = (&shown.value.deployment, &shown.value.application.application);
+    live_page(&context, &[shown.version], || {
+        let row = DeploymentRow::new(deployment, application.live);
+        let title = format!("Deployment of {}", application.blueprint.name);
+        page(&DeploymentPage {
+            frame: context.frame(Section::Applications, title),
+            head: Head::new(&context, application, "deployments"),
+            state: State { text: row.state, kind: row.kind },
+            row,
+            steps: steps(deployment, application),
+            is_over: deployment.status.state.is_over(),
+            breakdown: deployment.breakdown.clone(),
+            container: deployment.container.as_ref().map(|one| one.name.clone()).unwrap_or_default(),
+            lines: shown.value.logs.iter().cloned().map(LogRow::from).collect(),
+        })
     })
 }
 

@@ -1,5 +1,6 @@
 //! Extensions: the catalog, a form for the variables of each, and its runs.
 
+mod definition;
 mod executions;
 mod inputs;
 
@@ -37,6 +38,9 @@ pub(crate) fn routes(config: &mut ServiceConfig) {
     config
         .route("/extensions", get().to(extensions_page))
         .route("/extensions/{key}", get().to(extension_page))
+        .route("/extensions/{key}/definition", get().to(definition::definition_page))
+        .route("/extensions/{key}/fork", post().to(definition::fork))
+        .route("/extensions/{key}/delete", post().to(definition::delete))
         .route("/extensions/{key}/run", post().to(run))
         .route("/extensions/{key}/uninstall", post().to(uninstall));
     executions::routes(config);
@@ -126,6 +130,9 @@ struct ExtensionPage {
     is_valid: bool,
     may_run: bool,
     may_uninstall: bool,
+    may_fork: bool,
+    /// The extension that it is a fork of; empty for an entry of the catalog.
+    parent: String,
     /// It changes the machine, which only an administrator of the installation may do.
     needs_administrator: bool,
 }
@@ -150,6 +157,7 @@ async fn show(
     let inputs = definition.iter().flat_map(|definition| &definition.variables);
     let acts_on_host = definition.as_ref().is_some_and(Definition::acts_on_host);
     let needs_administrator = acts_on_host && !context.visitor.administers_installation();
+    let parent = extension.parent.as_ref().map(ToString::to_string).unwrap_or_default();
     page_after(
         error,
         &ExtensionPage {
@@ -166,6 +174,8 @@ async fn show(
             is_valid: definition.is_some(),
             may_run: context.may(Resource::Extension, Action::Create) && !needs_administrator,
             may_uninstall: context.may(Resource::Extension, Action::Delete),
+            may_fork: parent.is_empty() && context.may(Resource::Extension, Action::Create),
+            parent,
             needs_administrator,
         },
     )

@@ -1,22 +1,28 @@
 //! The installation, for its administrators.
 
+mod status;
+
 use actix_web::{
     HttpResponse,
-    web::{ServiceConfig, get},
+    web::{ServiceConfig, get, post},
 };
 use askama::Template;
 use launchway_application::Error;
 use launchway_domain::{error_chain::ErrorChain, nodes::Node};
 
+use self::status::{CheckRow, Disk, Queue, summary};
 use crate::{
+    applications::State,
     context::PageContext,
     error::PageError,
+    form::Submitted,
     format::Time,
-    frame::{Frame, Section, page},
+    frame::{Frame, Section, page, see_other},
+    router::PREFIX,
 };
 
 pub(crate) fn routes(config: &mut ServiceConfig) {
-    config.route("/installation", get().to(installation_page));
+    config.route("/installation", get().to(installation_page)).route("/installation/check", post().to(check));
 }
 
 struct ServerRow {
@@ -65,6 +71,12 @@ struct InstallationPage {
     version: &'static str,
     engine: Option<String>,
     clock_problem: Option<String>,
+    queue: Queue,
+    disk: Disk,
+    /// The time of the checks; `None` while the first ones run.
+    checked: Option<Time>,
+    checks: Vec<CheckRow>,
+    summary: Option<State>,
     servers: Vec<ServerRow>,
     nodes: Vec<NodeRow>,
     nodes_problem: Option<String>,
@@ -91,13 +103,26 @@ async fn installation_page(context: PageContext) -> Result<HttpResponse, PageErr
         Err(Error::Unavailable(cause)) => (Vec::new(), Some(ErrorChain(&*cause).to_string())),
         Err(error) => return Err(error.into()),
     };
+    let status = services.installation.status(&context.visitor).await?;
+    let report = services.installation.report(&context.visitor).await?;
+    let checks = report.iter().flat_map(|dated| dated.report.checks());
     page(&InstallationPage {
         frame: context.frame(Section::Installation, "Installation"),
         version: env!("CARGO_PKG_VERSION"),
         engine: services.engine.outage().map(|outage| outage.reason),
         clock_problem: services.replica.clock_problem(),
+        queue: Queue::new(&status),
+        disk: Disk::new(&status),
+        checked: report.as_ref().map(|dated| Time(dated.at)),
+        checks: checks.map(CheckRow::from).collect(),
+        summary: report.as_ref().map(|dated| summary(&dated.report)),
         servers: servers.collect(),
         nodes: nodes.into_iter().map(NodeRow::from).collect(),
         nodes_problem,
     })
+}
+
+async fn check(Submitted { context, .. }: Submitted) -> Result<HttpResponse, PageError> {
+    context.services().installation.examine(&context.visitor).await?;
+    Ok(see_other(format!("{PREFIX}/installation?done=checked#checks")))
 }

@@ -18,6 +18,7 @@ mod form;
 mod format;
 mod frame;
 mod installation;
+mod live;
 mod logs;
 mod middleware;
 mod notifications;

@@ -12,6 +12,8 @@ use actix_web::HttpRequest;
 use launchway_application::Services;
 use launchway_domain::auth::Origin;
 
+use crate::live::run_number;
+
 /// The options of the dashboard.
 #[derive(Debug, Clone)]
 pub struct DashboardOptions {
@@ -31,6 +33,8 @@ pub struct DashboardOptions {
 pub struct Dashboard {
     pub(crate) services: Arc<Services>,
     pub(crate) options: DashboardOptions,
+    /// A number of this run of the server.
+    pub(crate) run_number: u64,
     stopping: AtomicBool,
 }
 
@@ -38,7 +42,7 @@ impl Dashboard {
     /// Returns a dashboard over `services`.
     #[must_use]
     pub fn new(services: Arc<Services>, options: DashboardOptions) -> Self {
-        Self { services, options, stopping: AtomicBool::new(false) }
+        Self { services, options, run_number: run_number(), stopping: AtomicBool::new(false) }
     }
 
     /// Ends every event stream, because the server stops.

@@ -5,6 +5,7 @@
 //! transaction. Locks are taken in one order: that of the subject, then rows.
 
 mod claim;
+mod depth;
 mod interrupt;
 mod rows;
 mod writes;

@@ -43,6 +43,7 @@ mod signals;
 mod site_archives;
 mod statistics;
 mod storage_state;
+mod stored_bytes;
 pub mod tables;
 mod throttle;
 mod unit_of_work;

@@ -34,6 +34,7 @@ mod notice;
 mod references;
 mod registries;
 mod socket;
+mod statistics;
 pub mod swarm;
 
 use std::{

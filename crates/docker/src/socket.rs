@@ -5,8 +5,8 @@
 //! otherwise the command line is used, whose error messages are known. Lists of containers, events and logs
 //! come from here where there is a socket: they are requested all the time.
 //!
-//! **Invariant:** requests by the socket only read: images, containers, services, tasks, nodes, events, output and the
-//! description of the engine. They change nothing on the engine.
+//! **Invariant:** requests by the socket only read: images, containers and their statistics, services, tasks, nodes,
+//! events, output and the description of the engine. They change nothing on the engine.
 
 mod connection;
 mod logs;
@@ -148,6 +148,14 @@ impl Socket {
         let asked = async { Connection::open(&self.0).await?.read(&target, LONGEST_LIST).await };
         let late = |_elapsed| SocketError::Unavailable(format!("no list of containers within {limit:?}"));
         timeout(limit, asked).await.map_err(late)?
+    }
+
+    /// Returns one sample of the statistics of a container, as JSON.
+    pub(super) async fn statistics(&self, container: &ContainerId) -> Answer<Bytes> {
+        let target = format!("/containers/{}/stats?stream=false&one-shot=true", container.as_str());
+        let asked = async { Connection::open(&self.0).await?.read(&target, LONGEST).await };
+        let late = |_elapsed| SocketError::Unavailable(format!("no statistics within {TIMEOUT:?}"));
+        timeout(TIMEOUT, asked).await.map_err(late)?
     }
 
     /// Lists the objects of a Swarm that pass all `filters`, as JSON. An engine that is no manager answers with

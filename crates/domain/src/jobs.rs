@@ -133,6 +133,31 @@ pub trait JobQueue: Send + Sync {
     async fn get(&self, scope: Scope, id: JobId) -> Result<Option<Job>, StoreError>;
 }
 
+/// The jobs of one kind that have not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// The kind.
+    pub kind: JobKind,
+    /// The jobs that wait, for a worker or for the time of their next attempt.
+    pub waiting: u64,
+    /// The jobs that run.
+    pub running: u64,
+    /// The time at which the oldest waiting job was enqueued.
+    pub oldest_waiting: Option<Timestamp>,
+}
+
+/// Reads the depth of the queue.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait QueueStatistics: Send + Sync {
+    /// Returns the unfinished jobs of the installation by their kind, in the order of [`JobKind::ALL`]. A kind without
+    /// such jobs is left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn depths(&self) -> Result<Vec<QueueDepth>, StoreError>;
+}
+
 /// Changes to jobs that are atomic with others: with their request or with their result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {

@@ -12,6 +12,7 @@ pub mod auth;
 pub mod certificates;
 pub mod clock;
 pub mod deployments;
+pub mod diagnostics;
 #[cfg(feature = "dockerfile")]
 pub mod dockerfile;
 pub mod error_chain;
@@ -24,6 +25,7 @@ pub mod ids;
 pub mod jobs;
 mod limits;
 pub mod logs;
+pub mod metrics;
 pub mod network;
 pub mod nodes;
 #[cfg(feature = "notifications")]

@@ -98,6 +98,14 @@ impl DataDir {
         launchway_system::files::free_bytes(&self.0).map_err(at(&self.0))
     }
 
+    /// Returns the size in bytes of its file system.
+    ///
+    /// # Errors
+    /// [`DataDirError::File`] if the file system does not report it.
+    pub fn total_bytes(&self) -> Result<u64, DataDirError> {
+        launchway_system::files::total_bytes(&self.0).map_err(at(&self.0))
+    }
+
     /// Locks the directory, so that no other server uses it.
     ///
     /// # Errors

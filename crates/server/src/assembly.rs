@@ -7,12 +7,14 @@ use launchway_application::{
     applications::ApplicationPolicy,
     certificates::CertificatePublisher,
     extensions::CatalogFile,
+    installation::InstallationPorts,
     routes::{RoutePorts, Routes},
 };
 use launchway_domain::{
     auth::{ThrottleLimits, Token, TokenHash, TokenKind},
     extensions::PortPolicy,
     ids::InstanceId,
+    metrics::ContainerStatistics,
     nodes::NodeInventory,
     quotas::Resource,
     routes::TrafficRouter,
@@ -37,6 +39,7 @@ use crate::{
     background::git_options,
     cli,
     config::Config,
+    doctor::server::RunningServer,
     engine::Engine,
     front_proxy,
     installation::{self, Checked, Installation},
@@ -99,12 +102,15 @@ impl Assembly {
         let routes = routes(config, data, (&database, &secrets), &sites, &run);
         let repositories = Arc::new(HostedRepositories::open(&git_options(config, data))?);
         let fetcher = Arc::new(GitFetcher::open(git_options(config, data))?);
+        let engine = Engine::new(config, id);
         let adapters = Adapters {
             routes: Arc::clone(&routes),
             secrets: Arc::clone(&secrets),
             repositories,
             fetcher: Arc::clone(&fetcher),
-            nodes: Engine::new(config, id).nodes(),
+            nodes: engine.nodes(),
+            statistics: engine.statistics(),
+            installation: installation_ports(config, data, (&database, id)),
         };
         let ports = ports(config, &database, adapters, recognised, run)?;
         let context = ports.context.clone();
@@ -315,6 +321,8 @@ struct Adapters {
     repositories: Arc<HostedRepositories>,
     fetcher: Arc<GitFetcher>,
     nodes: Option<Arc<dyn NodeInventory>>,
+    statistics: Option<Arc<dyn ContainerStatistics>>,
+    installation: InstallationPorts,
 }
 
 fn ports(
@@ -359,6 +367,8 @@ fn ports(
         webhooks: store.clone(),
         previews: store.clone(),
         nodes: adapters.nodes,
+        statistics: adapters.statistics,
+        installation: adapters.installation,
         notifications: store,
         outbound: outbound(config),
         key_maker: Arc::new(Ed25519Keys::new(entropy.clone())),
@@ -375,6 +385,18 @@ fn ports(
         secrets: adapters.secrets,
         setup_token,
     })
+}
+
+/// Returns the ports of the state of the installation.
+fn installation_ports(
+    config: &Config,
+    data: &DataDir,
+    (database, installation): (&Database, InstanceId),
+) -> InstallationPorts {
+    let store = Arc::new(database.clone());
+    let (config, data, database) = (config.clone(), data.clone(), database.clone());
+    let diagnostics = Arc::new(RunningServer { config, data, database, installation });
+    InstallationPorts { queue: store.clone(), storage: store, diagnostics }
 }
 
 /// Decides about host ports of extensions by the settings.

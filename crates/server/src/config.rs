@@ -37,7 +37,7 @@ pub(crate) use self::{
 };
 
 /// The settings of the server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) bind: SocketAddr,
     pub(crate) data_dir: PathBuf,

@@ -1,7 +1,8 @@
-//! `launchway doctor`: checks the installation, and prints hints for problems.
+//! `launchway doctor`: checks the installation, and prints hints for problems. A running server makes the same checks for
+//! the dashboard ([`server`]).
 
 mod proxy;
-mod report;
+pub(crate) mod server;
 mod swarm;
 
 use std::{error::Error, process::Command};
@@ -12,6 +13,7 @@ use launchway_domain::{
         Condition, ContainerRecord, DeploymentRepository as _, DiscoveredObject, DiscoveredResource,
         EngineInventory, LiveVersion, StepError,
     },
+    diagnostics::{CheckOutcome, HealthReport},
     error_chain::ErrorChain,
     ids::InstanceId,
 };
@@ -22,7 +24,6 @@ use launchway_infrastructure::{
     sites::{ReleaseFolders, SITES},
 };
 
-use self::report::Report;
 use crate::{
     assembly::{Tables, runtime},
     cli,
@@ -35,25 +36,22 @@ use crate::{
 pub(crate) fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     let report = runtime()?.block_on(examine(config));
     cli::print(&report.to_string())?;
-    match report.failures() {
+    match report.count(CheckOutcome::Failure) {
         0 => Ok(()),
         1 => Err("one check failed".into()),
         failures => Err(format!("{failures} checks failed").into()),
     }
 }
 
-async fn examine(config: &Config) -> Report {
-    let mut report = Report::default();
+async fn examine(config: &Config) -> HealthReport {
+    let mut report = HealthReport::default();
     check_programs(&mut report);
     check_packet_filter(&mut report);
-    let Some(data) = check_data_directory(config, &mut report) else { return report };
+    let Some(data) = open_data_directory(config, &mut report) else { return report };
+    check_data_directory(config, &data, &mut report);
     proxy::check(config, &data, &mut report).await;
     let Some(installation) = check_database(config, &data, &mut report).await else { return report };
-    let engine = Engine::new(config, installation.id);
-    if let (Some(options), Some(engine)) = (&config.deployments.swarm, engine.swarm()) {
-        swarm::check(options, engine, &mut report).await;
-    }
-    check_engine(&engine, &data, &installation, &mut report).await;
+    check_containers(config, &data, (&installation.database, installation.id), &mut report).await;
     installation.database.close().await;
     report
 }
@@ -66,7 +64,7 @@ fn describe(error: &dyn Error) -> String {
 }
 
 /// Checks that the programs for deployments are installed.
-fn check_programs(report: &mut Report) {
+fn check_programs(report: &mut HealthReport) {
     for (program, argument, use_of, package) in [
         ("git", "--version", "it is needed to fetch repositories", "git"),
         ("docker", "--version", "it is needed to run containers; static sites do not need it", "docker.io"),
@@ -85,7 +83,7 @@ fn check_programs(report: &mut Report) {
 }
 
 /// Reports whether the optional rules of nftables are loaded; missing ones are no problem.
-fn check_packet_filter(report: &mut Report) {
+fn check_packet_filter(report: &mut HealthReport) {
     let text = match Command::new("nft").args(["list", "table", "inet", "launchway"]).output() {
         Ok(output) if output.status.success() => "the optional rules are loaded",
         Ok(output) if String::from_utf8_lossy(&output.stderr).contains("No such file") => {
@@ -97,20 +95,23 @@ fn check_packet_filter(report: &mut Report) {
     report.ok("packet filter", text.to_owned());
 }
 
-fn check_data_directory(config: &Config, report: &mut Report) -> Option<DataDir> {
+fn open_data_directory(config: &Config, report: &mut HealthReport) -> Option<DataDir> {
     let path = &config.data_dir;
     if !path.is_dir() {
         let hint = "check LAUNCHWAY_DATA_DIR, or start the server, which creates it";
         report.fail("data directory", format!("`{}` does not exist", path.display()), hint);
         return None;
     }
-    let data = match DataDir::open(path) {
-        Ok(data) => data,
+    match DataDir::open(path) {
+        Ok(data) => Some(data),
         Err(error) => {
             report.fail("data directory", describe(&error), "run this as the user that runs the server");
-            return None;
+            None
         }
-    };
+    }
+}
+
+fn check_data_directory(config: &Config, data: &DataDir, report: &mut HealthReport) {
     match data.lock() {
         Err(DataDirError::InUse(_)) => report.ok("server", "runs on this data directory".to_owned()),
         Ok(_lock) => {
@@ -127,25 +128,17 @@ fn check_data_directory(config: &Config, report: &mut Report) -> Option<DataDir>
             format!("{} MiB are free, but LAUNCHWAY_MIN_FREE_DISK requires {}", free >> 20, needed >> 20),
             "free some space: deployments are rejected until then",
         ),
-        Ok(free) => report.ok("disk", format!("{} MiB are free in `{}`", free >> 20, path.display())),
+        Ok(free) => {
+            report.ok("disk", format!("{} MiB are free in `{}`", free >> 20, data.path().display()));
+        }
         Err(error) => report.fail("disk", describe(&error), "check the file system of LAUNCHWAY_DATA_DIR"),
     }
-    Some(data)
 }
 
-async fn check_database(config: &Config, data: &DataDir, report: &mut Report) -> Option<Installation> {
+async fn check_database(config: &Config, data: &DataDir, report: &mut HealthReport) -> Option<Installation> {
     match installation::schema_status(config) {
-        Ok(SchemaStatus::UpToDate) => {}
-        Ok(SchemaStatus::Behind(steps)) => {
-            let text = format!("needs {} migrations", steps.len());
-            report.warn("database", text, "start the server of this version, or run `launchway migrate`");
-            return None;
-        }
-        Ok(SchemaStatus::Ahead(_)) => {
-            let hint = "use the version that the server was last started with";
-            report.fail("database", "is of a newer version of Launchway".to_owned(), hint);
-            return None;
-        }
+        Ok(status) if is_up_to_date(&status, report) => {}
+        Ok(_) => return None,
         Err(error) => {
             report.fail("database", describe(&*error), "check LAUNCHWAY_DATABASE_URL");
             return None;
@@ -164,7 +157,33 @@ async fn check_database(config: &Config, data: &DataDir, report: &mut Report) ->
     }
 }
 
-async fn check_engine(engine: &Engine, data: &DataDir, installation: &Installation, report: &mut Report) {
+/// Returns whether this binary can use the schema, and reports the reason if it cannot.
+fn is_up_to_date(status: &SchemaStatus, report: &mut HealthReport) -> bool {
+    match status {
+        SchemaStatus::UpToDate => return true,
+        SchemaStatus::Behind(steps) => {
+            let text = format!("needs {} migrations", steps.len());
+            report.warn("database", text, "start the server of this version, or run `launchway migrate`");
+        }
+        SchemaStatus::Ahead(_) => {
+            let hint = "use the version that the server was last started with";
+            report.fail("database", "is of a newer version of Launchway".to_owned(), hint);
+        }
+    }
+    false
+}
+
+/// Checks the engine, and what the installation has on it.
+async fn check_containers(
+    config: &Config,
+    data: &DataDir,
+    (database, installation): (&Database, InstanceId),
+    report: &mut HealthReport,
+) {
+    let engine = Engine::new(config, installation);
+    if let (Some(options), Some(engine)) = (&config.deployments.swarm, engine.swarm()) {
+        swarm::check(options, engine, report).await;
+    }
     let inventory = engine.inventory();
     let containers = match inventory.containers().await {
         Ok(containers) => containers,
@@ -178,15 +197,15 @@ async fn check_engine(engine: &Engine, data: &DataDir, installation: &Installati
     let plural = if number == 1 { "" } else { "s" };
     report.ok("engine", format!("answers, with {number} container{plural} of this installation"));
     check_build_limits(engine.docker(), report).await;
-    check_versions(&installation.database, &containers, report).await;
-    match unknown_objects(&*inventory, data, &installation.database).await {
-        Ok(unknown) => report_unknown(&unknown, installation.id, report),
+    check_versions(database, &containers, report).await;
+    match unknown_objects(&*inventory, data, database).await {
+        Ok(unknown) => report_unknown(&unknown, installation, report),
         Err(error) => report.fail("unknown objects", describe(&error), ""),
     }
 }
 
 /// Checks that builds have every configured limit.
-async fn check_build_limits(engine: &DockerEngine, report: &mut Report) {
+async fn check_build_limits(engine: &DockerEngine, report: &mut HealthReport) {
     match engine.missing_build_limits().await {
         Ok(missing) if missing.is_empty() => {
             report.ok("build limits", "memory, processors and processes are limited".to_owned());
@@ -202,7 +221,7 @@ async fn check_build_limits(engine: &DockerEngine, report: &mut Report) {
 }
 
 /// Checks that the container of every live version runs.
-async fn check_versions(database: &Database, containers: &[DiscoveredResource], report: &mut Report) {
+async fn check_versions(database: &Database, containers: &[DiscoveredResource], report: &mut HealthReport) {
     let live = match database.live().await {
         Ok(live) => live,
         Err(error) => {
@@ -242,7 +261,7 @@ async fn unknown_objects(
     find_unknown(inventory, &sites, database).await
 }
 
-fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &mut Report) {
+fn report_unknown(unknown: &UnknownObjects, installation: InstanceId, report: &mut HealthReport) {
     let UnknownObjects { objects, releases } = unknown;
     if objects.is_empty() && releases.is_empty() {
         report.ok("unknown objects", "none".to_owned());

@@ -6,6 +6,7 @@ use launchway_domain::{
     deployments::{Composer, Deployer, DeploymentRepository as _, EngineInventory, ImageBuilder},
     extensions::ExtensionRunner,
     ids::InstanceId,
+    metrics::ContainerStatistics,
     nodes::NodeInventory,
     replicas::EngineIdentity,
 };
@@ -78,6 +79,14 @@ impl Engine {
     /// Returns the nodes of the Swarm; `None` if there is one machine.
     pub(crate) fn nodes(&self) -> Option<Arc<dyn NodeInventory>> {
         self.swarm.clone().map(|swarm| -> Arc<dyn NodeInventory> { swarm })
+    }
+
+    /// Returns what reads the usage of containers; `None` on a Swarm, whose containers run on other machines too.
+    pub(crate) fn statistics(&self) -> Option<Arc<dyn ContainerStatistics>> {
+        match &self.swarm {
+            Some(_) => None,
+            None => Some(self.docker.clone()),
+        }
     }
 
     pub(crate) fn composer(&self, compositions: &Arc<Compositions>) -> Arc<dyn Composer> {

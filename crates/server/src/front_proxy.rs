@@ -14,7 +14,10 @@ use std::{
 };
 
 use launchway_infrastructure::data_dir::DataDir;
-use launchway_proxy::control::{Client, ControlError, Status};
+use launchway_proxy::{
+    control::{Client, ControlError, Status},
+    traffic::Snapshot,
+};
 use tokio::time::{Instant, sleep};
 
 use self::metrics::ProxyMetrics;
@@ -124,14 +127,18 @@ impl FrontProxy {
         self.metrics.clone()
     }
 
-    /// Restarts the proxy whenever it exits, and polls its metrics. An external proxy is waited for.
-    pub(crate) async fn keep(&self) {
+    /// Restarts the proxy whenever it exits, and polls its metrics, which `report` gets. An external proxy is waited for.
+    pub(crate) async fn keep(&self, report: impl Fn(&Snapshot)) {
         let mut is_absent = false;
         for second in 0_u64.. {
             sleep(Duration::from_secs(1)).await;
             let was_absent = std::mem::take(&mut is_absent);
             match self.query(second % METRICS_SECONDS == 0).await {
-                Ok(()) => {
+                Ok(traffic) => {
+                    if let Some(traffic) = traffic {
+                        report(&traffic);
+                        self.metrics.renew(traffic);
+                    }
                     if was_absent {
                         tracing::info!("front proxy answers");
                     }
@@ -149,13 +156,12 @@ impl FrontProxy {
     }
 
     /// Checks that the proxy answers; the counters of all applications are read only for its metrics.
-    async fn query(&self, with_metrics: bool) -> Result<(), ControlError> {
+    async fn query(&self, with_metrics: bool) -> Result<Option<Snapshot>, ControlError> {
         if with_metrics {
-            self.metrics.renew(self.control.traffic().await?);
-        } else {
-            self.control.status().await?;
+            return self.control.traffic().await.map(Some);
         }
-        Ok(())
+        self.control.status().await?;
+        Ok(None)
     }
 
     async fn start_again(&self) {

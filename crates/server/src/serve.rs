@@ -16,12 +16,13 @@ use launchway_application::{
     replicas::{ReplicaEnd, ReplicaMonitor},
 };
 use launchway_dashboard::{Dashboard, DashboardOptions};
-use launchway_domain::ids::{BootId, Ids as _};
+use launchway_domain::ids::{ApplicationId, BootId, Ids as _};
 use launchway_infrastructure::{
     clock::{SharedClock, TimeOrderedIds},
     data_dir::DataDir,
     database::{Database, LockHolder, ServerLock},
 };
+use launchway_proxy::traffic::Snapshot;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric as _},
@@ -96,7 +97,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     };
     let services = Arc::new(services);
     let dashboard = Data::new(Dashboard::new(services.clone(), dashboard_options(&options)));
-    let api = Data::new(Api::new(services, options, metrics).with_store(Arc::new(database.clone())));
+    let api = Data::new(Api::new(services.clone(), options, metrics).with_store(Arc::new(database.clone())));
 
     let app_data = (api.clone(), dashboard.clone());
     let server = HttpServer::new(move || {
@@ -121,7 +122,11 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let stop =
         tokio::spawn(stop_when_told(server.handle(), (api, dashboard), server_lock, heartbeats.ended())?);
     announce(&addresses, front, setup_token.as_deref())?;
-    let watched = proxy.clone().map(|proxy| tokio::spawn(async move { proxy.keep().await }));
+    let watched = proxy.clone().map(|proxy| {
+        tokio::spawn(
+            async move { proxy.keep(|traffic| services.metrics.record_requests(totals(traffic))).await },
+        )
+    });
     server.await?;
     let signal = stop.await.ok();
     if let Some(watched) = watched {
@@ -176,6 +181,14 @@ fn dashboard_options(options: &ApiOptions) -> DashboardOptions {
         public_origin: options.public_origin.clone(),
         body_timeout: options.body_timeout,
     }
+}
+
+/// Returns the requests that each application has had.
+fn totals(traffic: &Snapshot) -> impl Iterator<Item = (ApplicationId, u64)> {
+    traffic.applications.iter().filter_map(|one| {
+        let total = one.requests.iter().sum::<u64>() + one.unanswered;
+        Some((one.application.parse().ok()?, total))
+    })
 }
 
 /// Binds an address; connections are refused until the server listens.

@@ -18,6 +18,7 @@ use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
     EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
+    installation::InstallationPorts,
     routes::{RoutePorts, Routes},
 };
 use launchway_domain::{
@@ -28,8 +29,10 @@ use launchway_domain::{
     },
     certificates::{MockCertificateParser, MockCertificateRepository},
     deployments::{MockDeploymentRepository, MockSiteStore},
+    diagnostics::{MockDiagnostics, MockStorageStatistics},
     extensions::{MockExecutionRepository, MockExtensionRepository, MockPortCheck},
     idempotency::MockIdempotencyStore,
+    jobs::MockQueueStatistics,
     logs::MockLogReader,
     notifications::{MockMailer, MockNotificationRepository, MockOutboundGuard, MockWebhookSender},
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
@@ -133,6 +136,12 @@ fn api() -> Api {
         executions: Arc::new(MockExecutionRepository::new()),
         logs: Arc::new(MockLogReader::new()),
         nodes: None,
+        statistics: None,
+        installation: InstallationPorts {
+            queue: Arc::new(MockQueueStatistics::new()),
+            storage: Arc::new(MockStorageStatistics::new()),
+            diagnostics: Arc::new(MockDiagnostics::new()),
+        },
         usage: Arc::new(MockUsageRepository::new()),
         port_check: Arc::new(MockPortCheck::new()),
         idempotency: Arc::new(MockIdempotencyStore::new()),

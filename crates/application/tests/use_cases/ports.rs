@@ -7,6 +7,7 @@ use launchway_application::{
     EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
     auth::LoginAttempts,
+    installation::InstallationPorts,
     routes::{RoutePorts, Routes},
 };
 use launchway_domain::{
@@ -19,12 +20,14 @@ use launchway_domain::{
     certificates::{MockCertificateParser, MockCertificateRepository},
     clock::{Clock, Timestamp},
     deployments::{DeploymentRepository, MockDeploymentRepository, MockSiteStore},
+    diagnostics::{MockDiagnostics, MockStorageStatistics},
     extensions::{
         Action, ExtensionKey, ExtensionRepository, MockExecutionRepository, MockExtensionRepository,
         PortCheck, PortError, PortRefusal, Values,
     },
     idempotency::MockIdempotencyStore,
     ids::{LoginAttemptId, OrganizationId},
+    jobs::MockQueueStatistics,
     logs::MockLogReader,
     notifications::{MockMailer, MockNotificationRepository, MockOutboundGuard, MockWebhookSender},
     organizations::{MockDeployKeyRepository, MockKeyMaker, MockOrganizationRepository},
@@ -205,6 +208,12 @@ impl MockedPorts {
             executions: Arc::new(self.executions),
             logs: Arc::new(self.logs),
             nodes: None,
+            statistics: None,
+            installation: InstallationPorts {
+                queue: Arc::new(MockQueueStatistics::new()),
+                storage: Arc::new(MockStorageStatistics::new()),
+                diagnostics: Arc::new(MockDiagnostics::new()),
+            },
             idempotency: Arc::new(self.idempotency),
             deploy_keys: Arc::new(self.deploy_keys),
             webhooks: Arc::new(self.webhooks),

@@ -4,6 +4,7 @@ mod bound;
 mod cancellation;
 mod claims;
 mod commotion;
+mod depth;
 mod enqueue;
 mod fairness;
 mod leases;

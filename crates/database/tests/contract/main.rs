@@ -42,6 +42,7 @@ mod settings;
 mod setup_token;
 mod signals;
 mod site_archives;
+mod stored_bytes;
 mod tables;
 mod throttle;
 mod two_factor;

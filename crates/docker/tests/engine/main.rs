@@ -30,4 +30,5 @@ mod printed;
 mod recorder;
 mod registries;
 mod resume;
+mod statistics;
 mod unavailable;

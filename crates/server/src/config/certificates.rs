@@ -8,7 +8,7 @@ use super::{reader::Reader, values};
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// The settings of the ACME server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct AcmeConfig {
     pub(crate) directory: String,
     pub(crate) email: Option<String>,

@@ -15,7 +15,7 @@ use launchway_infrastructure::docker::{Builder, swarm::SwarmOptions};
 use super::{Engine, paths, reader::Reader, values};
 
 /// The settings of deployments.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct DeploymentConfig {
     pub(crate) max_builds: usize,
     pub(crate) health_timeout: Duration,

@@ -10,7 +10,7 @@ use launchway_domain::{
 use super::{reader::Reader, values};
 
 /// The settings of notifications.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NotificationConfig {
     pub(crate) policy: OutboundPolicy,
     pub(crate) retries: RetrySchedule,

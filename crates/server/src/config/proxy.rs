@@ -33,7 +33,7 @@ pub(super) fn off() -> Problem {
 }
 
 /// The settings of the front proxy.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ProxyConfig {
     /// The listen address.
     pub(crate) bind: SocketAddr,

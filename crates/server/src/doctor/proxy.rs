@@ -2,17 +2,18 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
+use launchway_domain::diagnostics::HealthReport;
 use launchway_infrastructure::{data_dir::DataDir, sites::SITES};
 use launchway_proxy::control::{Client, ControlError, Credentials, Status};
 
-use super::{describe, report::Report};
+use super::describe;
 use crate::{
     config::{Config, ProxyConfig},
     front_proxy::{self, external},
 };
 
 /// Checks that the front proxy runs, and one of another user that it can do its work.
-pub(super) async fn check(config: &Config, data: &DataDir, report: &mut Report) {
+pub(super) async fn check(config: &Config, data: &DataDir, report: &mut HealthReport) {
     let Some(proxy) = &config.proxy else {
         report.ok("front proxy", "is off (LAUNCHWAY_PROXY_BIND)".to_owned());
         return;
@@ -50,7 +51,7 @@ pub(super) async fn check(config: &Config, data: &DataDir, report: &mut Report) 
     }
 }
 
-fn check_routes(status: &Status, report: &mut Report) {
+fn check_routes(status: &Status, report: &mut HealthReport) {
     if status.is_trusted {
         let addresses: Vec<String> = status.addresses.iter().map(ToString::to_string).collect();
         report.ok("front proxy", format!("serves {} routes at {}", status.routes, addresses.join(", ")));
@@ -63,7 +64,7 @@ fn check_routes(status: &Status, report: &mut Report) {
     }
 }
 
-fn check_settings(config: &Config, proxy: &ProxyConfig, status: &Status, report: &mut Report) {
+fn check_settings(config: &Config, proxy: &ProxyConfig, status: &Status, report: &mut HealthReport) {
     let hint = format!("`{}`", external::RESTART);
     if !front_proxy::listens(status, proxy.bind) {
         let text = format!("does not listen on {} (LAUNCHWAY_PROXY_BIND)", proxy.bind);
@@ -83,7 +84,7 @@ fn check_settings(config: &Config, proxy: &ProxyConfig, status: &Status, report:
 }
 
 /// Checks that the proxy has a user of its own, and can read published sites all the same.
-async fn check_user(control: &Client, data: &DataDir, report: &mut Report) {
+async fn check_user(control: &Client, data: &DataDir, report: &mut HealthReport) {
     let found = std::fs::metadata(data.path())
         .and_then(|folder| Ok((folder, std::fs::metadata(data.path().join(SITES))?)));
     let (credentials, (folder, sites)) = match (control.credentials().await, found) {

@@ -5,17 +5,20 @@ use std::{
     time::Duration,
 };
 
-use launchway_domain::nodes::{NodeAvailability, NodeInventory as _};
+use launchway_domain::{
+    diagnostics::HealthReport,
+    nodes::{NodeAvailability, NodeInventory as _},
+};
 use launchway_infrastructure::docker::swarm::{SwarmEngine, SwarmOptions};
 
-use super::{describe, report::Report};
+use super::describe;
 use crate::{engine::refusal, node};
 
 /// The timeout of a connection to the registry.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// Checks that this machine can start containers on the Swarm.
-pub(super) async fn check(options: &SwarmOptions, swarm: &SwarmEngine, report: &mut Report) {
+pub(super) async fn check(options: &SwarmOptions, swarm: &SwarmEngine, report: &mut HealthReport) {
     match swarm.role().await {
         None => return,
         Some(role) => match refusal(role) {
@@ -30,7 +33,7 @@ pub(super) async fn check(options: &SwarmOptions, swarm: &SwarmEngine, report: &
     check_machine(report);
 }
 
-async fn check_nodes(swarm: &SwarmEngine, report: &mut Report) {
+async fn check_nodes(swarm: &SwarmEngine, report: &mut HealthReport) {
     let nodes = match swarm.nodes().await {
         Ok(nodes) => nodes,
         Err(error) => return report.fail("nodes", describe(&error), ""),
@@ -62,7 +65,7 @@ async fn check_nodes(swarm: &SwarmEngine, report: &mut Report) {
 }
 
 /// Checks that something listens there: whether it takes images is known only after a push.
-fn check_registry(host: &str, report: &mut Report) {
+fn check_registry(host: &str, report: &mut HealthReport) {
     let address = if host.contains(':') { host.to_owned() } else { format!("{host}:443") };
     let connected = address.to_socket_addrs().and_then(|mut addresses| {
         let address = addresses.next().ok_or_else(|| std::io::Error::other("the name has no address"))?;
@@ -78,7 +81,7 @@ fn check_registry(host: &str, report: &mut Report) {
 }
 
 /// Checks that containers of different organizations do not reach each other by this machine.
-fn check_machine(report: &mut Report) {
+fn check_machine(report: &mut HealthReport) {
     let hint = "run `launchway node prepare` on this machine, and on every other node";
     match node::bridge_address() {
         Ok(Some(address)) if !address.is_empty() => {
