@@ -47,7 +47,7 @@ impl Sources {
                 Some(How::push(branch))
             } else {
                 let is_upload = pending.reference == upload_reference(branch);
-                is_upload.then(|| How::recovered_upload(&branch))
+                is_upload.then(|| How::recovered_upload(branch))
             }
         });
         // The application has another branch or another source since.
