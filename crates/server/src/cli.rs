@@ -264,8 +264,12 @@ mod tests {
         let commands: Vec<_> = operations.filter_map(|operation| operation["x-cli"].as_str()).collect();
         assert!(commands.len() > 50, "{commands:?}");
         for command in commands {
-            let words = command.split(' ').map(|word| if word == "<ROLE>" { "viewer" } else { word });
-            let words = words.map(|word| if word == "<CHANNEL>" { "smtp" } else { word });
+            let words = command.split(' ').map(|word| match word {
+                "<ROLE>" => "viewer",
+                "<CHANNEL>" => "smtp",
+                "<NUMBER>" => "7",
+                word => word,
+            });
             let parsed = Arguments::try_parse_from(words);
             assert!(parsed.is_ok_and(|arguments| arguments.verb.is_some()), "{command}");
         }
