@@ -34,3 +34,4 @@ pub(crate) mod stage;
 mod story;
 mod trap;
 mod variables;
+mod write_only_tokens;

@@ -1,6 +1,7 @@
 //! The page of the installation: queue, disk and checks.
 
 use std::{
+    env,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,
 };
@@ -93,10 +94,11 @@ fn waiting_jobs_are_shown_by_kind() {
     fs::write(&git, "#!/bin/sh\nexec /bin/sleep 60\n").unwrap();
     fs::set_permissions(&git, Permissions::from_mode(0o755)).unwrap();
     let path = folder.path().display().to_string();
+    let programs = format!("{path}:{}", env::var("PATH").unwrap());
     let server = TestServer::configured(&[
         ("LAUNCHWAY_MAX_BUILDS", "1"),
         ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", &path),
-        ("PATH", &path),
+        ("PATH", &programs),
     ]);
     let admin = server.admin();
     for number in 0..3 {

@@ -128,7 +128,7 @@ async fn create_application(
         async |key| {
             with_certificates(&api, &caller, applications.create(&caller, request.into(), key).await?).await
         },
-        async |id| with_certificates(&api, &caller, applications.detail(&caller, id.into()).await?).await,
+        async |id| with_certificates(&api, &caller, applications.written(&caller, id.into()).await?).await,
         std::convert::identity,
     )
     .await

@@ -95,7 +95,7 @@ async fn redeploy_application(
             BuildCache::Use => deployments.redeploy(&caller, id, key).await,
             BuildCache::Ignore => deployments.rebuild(&caller, id, key).await,
         },
-        async |id| deployments.detail(&caller, id.into()).await,
+        async |id| deployments.written(&caller, id.into()).await,
         DeploymentView::from,
     )
     .await
@@ -112,7 +112,7 @@ async fn roll_back(
         &api,
         "Rollback created successfully",
         async |key| deployments.roll_back(&caller, id, key).await,
-        async |id| deployments.detail(&caller, id.into()).await,
+        async |id| deployments.written(&caller, id.into()).await,
         DeploymentView::from,
     )
     .await

@@ -227,7 +227,7 @@ impl Applications {
         self.context.store.commit(writes).await.map_err(conflict)?;
         self.context.wake.notify();
         self.lead_traffic(scope, id).await;
-        self.detail(actor, id).await
+        self.written(actor, id).await
     }
 
     /// Returns a page of the applications of the actor's organization, newest first.
@@ -259,8 +259,21 @@ impl Applications {
         actor: &Actor,
         id: ApplicationId,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
-        let scope = actor.require(READ)?;
-        let detail = self.applications.detail(scope, id).await?.ok_or(APPLICATION)?;
+        actor.require(READ)?;
+        self.written(actor, id).await
+    }
+
+    /// Returns an application that the actor has just created or changed, with its related records. That needs no
+    /// further permission.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id.
+    pub async fn written(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+    ) -> Result<(ApplicationDetail, ShownVariables), Error> {
+        let detail = self.applications.detail(actor.organization()?, id).await?.ok_or(APPLICATION)?;
         let variables = self.shown(actor, &detail.summary.application)?;
         Ok((detail, variables))
     }

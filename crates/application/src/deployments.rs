@@ -183,7 +183,7 @@ impl Deployments {
             outcome => outcome?,
         }
         self.context.wake.notify();
-        self.detail(actor, id).await
+        self.written(actor, id).await
     }
 
     /// Returns a deployment of the actor's organization, with its related records.
@@ -192,8 +192,17 @@ impl Deployments {
     /// [`Error::NotFound`] when there is none with that id, [`Error::Forbidden`] without the permission
     /// `deploy:read`.
     pub async fn detail(&self, actor: &Actor, id: DeploymentId) -> Result<DeploymentDetail, Error> {
-        let scope = actor.require(READ)?;
-        self.deployments.detail(scope, id).await?.ok_or(DEPLOYMENT)
+        actor.require(READ)?;
+        self.written(actor, id).await
+    }
+
+    /// Returns a deployment that the actor has just requested or cancelled, with its related records. That needs no
+    /// further permission.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that id.
+    pub async fn written(&self, actor: &Actor, id: DeploymentId) -> Result<DeploymentDetail, Error> {
+        self.deployments.detail(actor.organization()?, id).await?.ok_or(DEPLOYMENT)
     }
 
     /// Returns a page of the deployments of an application, newest first.
@@ -242,6 +251,6 @@ impl Deployments {
         writes.push(self.context.record(actor.author(), event));
         self.context.commit(writes, APPLICATION).await?;
         self.context.wake.notify();
-        self.detail(actor, id).await
+        self.written(actor, id).await
     }
 }

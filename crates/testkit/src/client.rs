@@ -32,10 +32,13 @@ impl Client {
         Self { agent: config.build().into(), url: url.to_owned(), headers: Vec::new() }
     }
 
-    /// Returns the same client with a bearer token.
+    /// Returns the same client with this bearer token instead of any other.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
-        self.with_header("authorization", &format!("Bearer {token}"))
+        const HEADER: &str = "authorization";
+        let mut client = self.clone();
+        client.headers.retain(|(name, _)| name != HEADER);
+        client.with_header(HEADER, &format!("Bearer {token}"))
     }
 
     /// Returns the same client with an additional header.

@@ -66,7 +66,7 @@ async fn upload_certificate(
     let UploadCertificate { id, domain, certificate, private_key } = body.read().await?;
     let key = Secret::new(private_key);
     api.services.certificates.upload(&caller, id, domain, &certificate, &key).await?;
-    let detail = api.services.applications.detail(&caller, id).await?;
+    let detail = api.services.applications.written(&caller, id).await?;
     Ok(success("Certificate uploaded successfully", with_certificates(&api, &caller, detail).await?))
 }
 
@@ -77,7 +77,7 @@ async fn delete_certificate(
 ) -> Reply<ApplicationView> {
     let CertificateOfApplication { id, domain } = body.read().await?;
     api.services.certificates.delete(&caller, id, domain).await?;
-    let detail = api.services.applications.detail(&caller, id).await?;
+    let detail = api.services.applications.written(&caller, id).await?;
     Ok(success("Certificate deleted successfully", with_certificates(&api, &caller, detail).await?))
 }
 

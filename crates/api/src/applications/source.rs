@@ -91,7 +91,7 @@ async fn upload_source(
         Refused::Failed(error) => ApiError::unavailable(error),
     })?;
     let uploaded = sources.upload(&caller, &target, archive, cache, &describe).await?;
-    let detail = api.services.deployments.detail(&caller, uploaded.deployment).await?;
+    let detail = api.services.deployments.written(&caller, uploaded.deployment).await?;
     Ok(success("Deployment created successfully", detail.into()))
 }
 

@@ -174,7 +174,7 @@ impl Applications {
                 break;
             }
             if self.change(actor, scope, application, change.clone(), redeploy).await? == Made::Yes {
-                return self.detail(actor, id).await;
+                return self.written(actor, id).await;
             }
         }
         Err(Error::Conflict("the application was changed in the meantime: read it again".to_owned()))

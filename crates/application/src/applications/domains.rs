@@ -49,7 +49,7 @@ impl Applications {
             error => error.into(),
         })?;
         self.lead_traffic(scope, id).await;
-        self.detail(actor, id).await
+        self.written(actor, id).await
     }
 
     /// Removes a domain from an application of the actor's organization: an additional one or its main one.
@@ -72,7 +72,7 @@ impl Applications {
         let writes = vec![write.into(), self.context.record(actor.author(), event)];
         self.context.commit(writes, DOMAIN).await?;
         self.lead_traffic(scope, id).await;
-        self.detail(actor, id).await
+        self.written(actor, id).await
     }
 
     /// Returns whether `host` is routed to an application of the installation, of any organization.

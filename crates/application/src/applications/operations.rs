@@ -111,6 +111,6 @@ impl Applications {
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
         self.context.commit(writes, APPLICATION).await?;
         self.context.wake.notify();
-        self.detail(actor, id).await
+        self.written(actor, id).await
     }
 }
