@@ -4,14 +4,18 @@ use std::{
     fs,
     process::Stdio,
     thread::sleep,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::{Value, json};
 
 use super::stage::{Developer, SHOP, command, git, on_both};
 
-on_both!(what_a_killed_server_began_is_finished, a_kill_at_any_time_leaves_both_or_neither);
+on_both!(
+    what_a_killed_server_began_is_finished,
+    a_kill_at_any_time_leaves_both_or_neither,
+    the_lock_of_a_killed_git_blocks_no_push,
+);
 
 /// Announces a move of `main`, as a server does before it receives a push.
 fn announce(ada: &Developer, id: &str, deployment: &str, old: &str, new: &str) {
@@ -96,4 +100,28 @@ fn a_kill_at_any_time_leaves_both_or_neither(mut ada: Developer) {
             assert_eq!((head, count), (before, 0), "kill {kill}: {deployments:?}");
         }
     }
+}
+
+fn the_lock_of_a_killed_git_blocks_no_push(mut ada: Developer) {
+    let site = ada.site("site");
+    let id = ada.pushed_shop(&site);
+    let first = site.git(&["rev-parse", "HEAD"]);
+    let second = site.write("index.html", "the second page").commit();
+    let lock = ada.hosted(&id).join("refs/heads/main.lock");
+    // As git leaves it when it is killed while it moves the branch.
+    fs::write(&lock, "").unwrap();
+    let refused = ada.refused(&site, &[&ada.remote(SHOP), "main"]);
+    assert!(refused.contains("failed to update ref"), "{refused}");
+    announce(&ada, &id, "0198c9f2-7c1e-7000-8000-000000000001", &first, &second);
+    ada.server.kill();
+    ada.restart();
+    assert!(!lock.exists());
+    ada.push(&site, &[&ada.remote(SHOP), "main"]);
+    assert_eq!(ada.head(&id, "refs/heads/main"), Some(second));
+    // One that nobody announced is removed when no git can hold it any more.
+    let third = site.write("index.html", "the third page").commit();
+    let file = fs::File::create(&lock).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    ada.push(&site, &[&ada.remote(SHOP), "main"]);
+    assert_eq!(ada.head(&id, "refs/heads/main"), Some(third));
 }

@@ -5,6 +5,7 @@
 
 mod announcements;
 mod archive;
+mod locks;
 mod names;
 
 mod spool;
@@ -143,7 +144,10 @@ impl HostedRepositories {
 
     /// Returns the folder of a repository, which is created if there is none.
     async fn make(&self, id: ApplicationId) -> Result<PathBuf, StepError> {
-        self.make_at(self.path(id)).await
+        let path = self.make_at(self.path(id)).await?;
+        let (repository, age) = (path.clone(), self.limits.fetch);
+        files::off_thread("remove old locks", move || locks::remove_older(&repository, age)).await?;
+        Ok(path)
     }
 
     async fn make_at(&self, path: PathBuf) -> Result<PathBuf, StepError> {
@@ -400,7 +404,12 @@ impl SourceRepositories for HostedRepositories {
     }
 
     async fn pending(&self) -> Result<Vec<PendingSource>, StepError> {
-        self.announcement_files().list().await
+        let pending = self.announcement_files().list().await?;
+        for repository in pending.iter().map(|one| self.path(one.application)) {
+            files::off_thread("remove the locks of an earlier run", move || locks::remove_left(&repository))
+                .await?;
+        }
+        Ok(pending)
     }
 
     async fn remove(&self, id: ApplicationId) -> Result<(), StepError> {
