@@ -14,6 +14,7 @@ use std::{
 
 use launchway_domain::{
     audit,
+    error_chain::ErrorChain,
     store::{StoreError, Write},
 };
 use tokio::sync::oneshot;
@@ -113,8 +114,8 @@ impl Database {
                 // Perhaps it was committed.
                 Ok(Err(error)) if error.lost_the_connection() => return fail_all(batch, error),
                 Err(error @ StoreError::Unavailable(_)) => return fail_all(batch, error),
-                // It was rolled back because of one of them.
-                Ok(Err(_)) | Err(_) => {}
+                Ok(Err(error)) => log_rollback(&error, batch.len()),
+                Err(error) => log_rollback(&error, batch.len()),
             }
         }
         for unit in batch {
@@ -129,6 +130,11 @@ impl QueuedUnit {
         // A caller that has stopped waiting is no problem: the unit is durable all the same.
         drop(self.reply.send(outcome));
     }
+}
+
+/// Logs that a shared transaction was rolled back because of one of its units, whose caller gets the error.
+fn log_rollback(error: &(dyn std::error::Error + 'static), units: usize) {
+    tracing::debug!(error = %ErrorChain(error), units, "shared transaction was rolled back");
 }
 
 fn fail_all(batch: Vec<QueuedUnit>, error: impl std::error::Error + Send + Sync + 'static) {

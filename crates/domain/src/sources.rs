@@ -215,7 +215,8 @@ pub trait SourceRepositories: Send + Sync {
     /// [`StepError::Retryable`] on a file system error.
     async fn end(&self, pending: &PendingSource) -> Result<(), StepError>;
 
-    /// Returns the announcements that were not ended.
+    /// Returns the announcements that were not ended. Call it at the start: what a killed git left locked in their
+    /// repositories is unlocked first.
     ///
     /// # Errors
     /// [`StepError::Retryable`] on a file system error.

@@ -13,6 +13,11 @@ fn keys(payload: &Value) -> Vec<String> {
 
 /// Returns the changes of an event.
 fn told(event: (&'static str, &str), payload: &Value) -> Option<Vec<Change>> {
+    changes(&delivery(event, payload))
+}
+
+/// Returns the delivery of an event, with a signature in the format of its code host.
+pub(super) fn delivery(event: (&'static str, &str), payload: &Value) -> Delivery {
     let signature = match event.0 {
         "x-github-event" => ("x-hub-signature-256", format!("sha256={}", "0".repeat(64))),
         "x-gitlab-event" => ("x-gitlab-token", "secret".to_owned()),
@@ -25,7 +30,7 @@ fn told(event: (&'static str, &str), payload: &Value) -> Option<Vec<Change>> {
         name if name == signature.0 => Some(signature.1.clone()),
         _ => None,
     };
-    changes(&Delivery::read(header, payload.to_string().into_bytes()).unwrap())
+    Delivery::read(header, payload.to_string().into_bytes()).unwrap()
 }
 
 fn push(branch: &str, skip: Option<&'static str>) -> Change {

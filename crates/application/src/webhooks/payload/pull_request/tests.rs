@@ -3,24 +3,13 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::webhooks::payload::tests::delivery;
 
 const HEAD: &str = "ec26c3e57ca3a959ca5aad62de7213c562f8c821";
 
 /// Returns the request that an event reports.
 fn reported(event: (&'static str, &str), payload: &Value) -> Option<PullRequest> {
-    let signature = match event.0 {
-        "x-github-event" => ("x-hub-signature-256", format!("sha256={}", "0".repeat(64))),
-        "x-gitlab-event" => ("x-gitlab-token", "secret".to_owned()),
-        "x-gitea-event" => ("x-gitea-signature", "0".repeat(64)),
-        "x-forgejo-event" => ("x-forgejo-signature", "0".repeat(64)),
-        _ => ("x-hub-signature", format!("sha256={}", "0".repeat(64))),
-    };
-    let header = |name| match name {
-        name if name == event.0 => Some(event.1.to_owned()),
-        name if name == signature.0 => Some(signature.1.clone()),
-        _ => None,
-    };
-    pull_request(&Delivery::read(header, payload.to_string().into_bytes()).unwrap())
+    pull_request(&delivery(event, payload))
 }
 
 fn expected(event: RequestEvent, is_from_fork: bool) -> PullRequest {
