@@ -96,8 +96,7 @@ impl Lifecycle {
         let mut more: Vec<_> = write.map(Into::into).into_iter().collect();
         more.push(self.records.ended(&live.application, &live.deployment, what));
         self.records.settle(claimed, outcome, more).await?;
-        // Until now the record said that it is stopped, so that a concurrent update of the routes may have
-        // removed its route again.
+        // Not before: until now an update of the routes from the records would have routed it as stopped again.
         if live.application.is_stopped
             && let Err(error) = self.routes.follow(scope, id).await
         {
@@ -236,7 +235,7 @@ impl Lifecycle {
             let published = self.routes.site(&live.deployment).await?;
             let folder = published
                 .ok_or_else(|| JobError::Permanent("the published files no longer exist".to_owned()))?;
-            self.routes.route_to(live.scope(), live.application.id, Target::Site(folder)).await?;
+            self.route_unless_stopped(live, Target::Site(folder)).await?;
             return Ok(Vec::new());
         };
         if live.has_several_copies() || self.can_run_beside(live).await? {
@@ -346,13 +345,23 @@ impl Lifecycle {
         let (id, at, container) = (live.deployment.id, self.records.now(), copies.remove(0));
         let replaced = Write::ReplaceContainer { id, container, further_copies: copies, at };
         self.records.commit(lease, vec![replaced.into()]).await?;
-        if let Target::Endpoints(endpoints) = &target {
-            let text = format!("Running at {}", addresses(endpoints));
-            self.routes.route_to(live.scope(), live.application.id, target.clone()).await?;
+        let running_at = match &target {
+            Target::Endpoints(endpoints) => Some(format!("Running at {}", addresses(endpoints))),
+            _ => None,
+        };
+        self.route_unless_stopped(live, target).await?;
+        if let Some(text) = running_at {
             live.log.write_line(Level::Info, text).await;
-            return Ok(());
         }
-        Ok(self.routes.route_to(live.scope(), live.application.id, target).await?)
+        Ok(())
+    }
+
+    /// Routes the traffic of an application to `target`. A stopped one is routed when its record says that it runs.
+    async fn route_unless_stopped(&self, live: &Subject, target: Target) -> Result<(), StepError> {
+        match live.application.is_stopped {
+            true => Ok(()),
+            false => self.routes.route_to(live.scope(), live.application.id, target).await,
+        }
     }
 
     /// Records that the version could not be restored. It still serves if one of several copies runs.

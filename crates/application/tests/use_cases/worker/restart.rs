@@ -209,14 +209,36 @@ async fn a_stopped_application_is_routed_once_it_counts_as_running() {
     })
     .await;
 
-    let journal = world.journal();
-    let restarted = journal.iter().position(|entry| entry == RESTARTED).unwrap();
     assert_eq!(
-        journal[restarted + 1..],
-        ["switch to 10.0.0.9:8080", "drain", "stop attempt 1 of #1", "printed", "remove attempt 1 of #1"]
+        world.journal(),
+        [
+            "containers",
+            "start on 8080 with PASSWORD",
+            "commit: prove, replace by new running",
+            "keep",
+            RESTARTED,
+            "switch to 10.0.0.9:8080",
+            "drain",
+            "stop attempt 1 of #1",
+            "printed",
+            "remove attempt 1 of #1",
+        ]
     );
     let is_stopped = world.state().application.as_ref().map(|application| application.is_stopped);
     assert_eq!(is_stopped, Some(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_site_is_routed_once_it_counts_as_running() {
+    let site = a_deployment().in_state(DeploymentState::Deployed).build();
+    let world = carried_out(JobKind::Restart, |state| {
+        state.application = Some(Application { is_stopped: true, live: Some(site.id), ..application() });
+        state.deployments = vec![site.clone(), next()];
+        state.published = vec![site.id];
+    })
+    .await;
+
+    assert_eq!(world.journal(), [RESTARTED, "switch to /sites/#1"]);
 }
 
 #[tokio::test(start_paused = true)]
