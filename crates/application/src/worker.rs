@@ -54,6 +54,9 @@ impl Default for WorkerTimings {
 /// The pause before a job that waits for the engine is retried.
 const ENGINE_PAUSE: TimeDelta = TimeDelta::seconds(3);
 
+/// The time that an attempt without a lease gets to end, if it has settled its job.
+const SETTLED: Duration = Duration::from_secs(5);
+
 /// Returns the delay before the n-th retry.
 fn backoff(attempt: i32) -> TimeDelta {
     let doublings = u32::try_from(attempt.clamp(1, 6) - 1).unwrap_or_default();
@@ -109,8 +112,10 @@ pub struct Worker {
 /// The reason why a job is interrupted.
 enum Interruption {
     Cancelled,
-    /// Another worker holds the lease.
+    /// The lease is that of another worker, or the job is settled.
     Lost,
+    /// The lease could not be renewed in time.
+    Expired,
     /// The worker is shutting down.
     Stopping,
     /// The attempt exceeded its timeout.
@@ -204,10 +209,17 @@ impl Worker {
         let outage = self.context.engine.outage().filter(|_| claimed.job.pool.needs_engine());
         let ended = match outage {
             Some(outage) => Ok(Err(JobError::Unavailable(outage.reason))),
-            None => tokio::select! {
-                ended = Box::pin(self.carry_out(claimed, &job_control)) => Ok(ended),
-                why = self.interruption(&claimed.lease, &job_control, stop) => Err(why),
-            },
+            None => {
+                let mut work = Box::pin(self.carry_out(claimed, &job_control));
+                tokio::select! {
+                    ended = &mut work => Ok(ended),
+                    why = self.interruption(&claimed.lease, &job_control, stop) => match why {
+                        // The work itself may have settled the job just now, which ends the lease too.
+                        Interruption::Lost => timeout(SETTLED, work).await.map_err(|_elapsed| why),
+                        _ => Err(why),
+                    },
+                }
+            }
         };
         let mut retired = Vec::new();
         let settled = match ended {
@@ -218,7 +230,7 @@ impl Worker {
             Ok(Err(JobError::Unavailable(reason))) => self.wait_for_engine(claimed, &reason).await,
             Ok(Err(JobError::Permanent(reason))) => self.end(claimed, Outcome::Failed { reason }).await,
             Ok(Err(JobError::Retryable(reason))) => self.retry(claimed, &reason).await,
-            Ok(Err(JobError::LeaseLost)) | Err(Interruption::Lost) => {
+            Ok(Err(JobError::LeaseLost)) | Err(Interruption::Lost | Interruption::Expired) => {
                 tracing::warn!("lease was lost");
                 Ok(())
             }
@@ -318,7 +330,7 @@ impl Worker {
                 Ok(Heartbeat::Held | Heartbeat::CancelRequested) => last_sign = tokio::time::Instant::now(),
                 Err(error) if last_sign.elapsed() >= self.timings.lease => {
                     tracing::warn!(%error, "lease renewal failed until the lease expired");
-                    return Interruption::Lost;
+                    return Interruption::Expired;
                 }
                 Err(error) => tracing::warn!(%error, "lease renewal failed"),
             }

@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
-use launchway_domain::jobs::{Heartbeat, JobKind};
+use launchway_domain::{
+    deployments::Condition,
+    jobs::{Heartbeat, JobKind},
+};
+use launchway_testkit::clock::{NEW_YEAR, moment};
 use tokio::time::Instant;
 
-use super::carried_out;
-use crate::{ports::unavailable, world::FOR_EVER};
+use super::{carried_out, live};
+use crate::{
+    ports::unavailable,
+    world::{FOR_EVER, a_container_of},
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_sign_of_life_is_given_every_ten_seconds() {
@@ -41,6 +48,21 @@ async fn lost_lease_stops_the_attempt_even_after_the_commit() {
     let journal = world.journal();
     assert_eq!(journal.last().map(String::as_str), Some("heartbeat"));
     assert!(world.journal_of("commit: succeeded").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_ends_while_the_job_is_settled_is_not_lost() {
+    let world = carried_out(JobKind::Restart, |state| {
+        let running = Condition::Running { address: [10, 0, 0, 7].into(), restarts: 0 };
+        state.found = vec![a_container_of(&live(), running, moment(NEW_YEAR))];
+        state.delay("commit", Duration::from_secs(6));
+        // The second commit settles the job, after twelve seconds.
+        state.heartbeats.push_back(Ok(Heartbeat::Lost));
+    })
+    .await;
+
+    let journal = world.journal();
+    assert_eq!(journal.last().map(String::as_str), Some("remove attempt 1 of #1"), "{journal:?}");
 }
 
 #[tokio::test(start_paused = true)]
