@@ -1,6 +1,12 @@
 //! The pictures of the README and of docs/dashboard.md: `LAUNCHWAY_TEST_SCREENSHOTS` is the folder to write them to.
 
-use launchway_testkit::{browser::Browser, repository::web_server, wait::until};
+use std::time::Duration;
+
+use launchway_testkit::{
+    browser::Browser,
+    repository::web_server,
+    wait::{until, until_within},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -18,13 +24,18 @@ fn a_running_installation_is_shown_in_both_themes() {
         stage.publish("Status page", &json!({"environment": "staging"})),
         stage.publish("Newsletter", &json!({"branch": "nowhere"})),
     ];
-    for id in others.iter().chain([&shop]) {
-        until("the end of a deployment", || {
-            let found = stage.admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
-            ["deployed", "failed"].contains(&found["status"]["status"].as_str().unwrap()).then_some(())
-        });
-    }
     let admin = &stage.admin;
+    for id in others.iter().chain([&shop]) {
+        let ended = until("the end of a deployment", || {
+            let found = admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
+            ["deployed", "failed"].contains(&found["status"]["status"].as_str().unwrap()).then_some(found)
+        });
+        // A temporary folder says nothing to readers.
+        let path = format!("{DEPLOY}?id={}", ended["application_id"].as_str().unwrap());
+        let name = admin.get(&path).success()["name"].as_str().unwrap().to_lowercase().replace(' ', "-");
+        let repository = json!({"repository": format!("https://git.example.com/{name}.git")});
+        admin.put(&format!("{path}&redeploy=false"), &repository).success();
+    }
     for (email, role) in [("grace@example.com", "member"), ("alan@example.com", "viewer")] {
         admin.post("/api/v1/organizations/users", &json!({"email": email, "role": role})).success();
     }
@@ -54,6 +65,15 @@ fn a_running_installation_is_shown_in_both_themes() {
     show("light", &deployment, followed, "dashboard-light.webp");
     show("dark", &deployment, followed, "dashboard-dark.webp");
     let overview = format!("/applications/{application}");
+    let visitor = stage.server.visitor("shop.ada-s-team.localhost");
+    browser.open(&format!("{}/dashboard{overview}", stage.server.url()));
+    // A picture is worth the wait for a few samples, which are ten seconds apart; without one, the first is enough.
+    let enough = std::env::var_os("LAUNCHWAY_TEST_SCREENSHOTS").map_or(1, |_| 4);
+    until_within(Duration::from_secs(90), "plots with some samples", || {
+        assert_eq!(visitor.get("/").status, 200);
+        let samples = browser.value("document.querySelector('.plots polyline')?.points.length");
+        (samples.as_u64()? >= enough).then_some(())
+    });
     show("dark", &overview, "document.querySelector('#overview .line')", "4-application.webp");
     show("dark", "/extensions", "document.querySelector('.cards .name')", "5-extensions.webp");
     show(

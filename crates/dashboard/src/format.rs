@@ -48,6 +48,23 @@ pub(crate) fn bytes(amount: u64) -> String {
     }
 }
 
+/// A part of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part<'a> {
+    /// True if it is between backticks.
+    pub(crate) is_code: bool,
+    pub(crate) text: &'a str,
+}
+
+/// Splits a text at its backticks. A text in which one is left open is one part.
+pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
+    if !text.matches('`').count().is_multiple_of(2) {
+        return vec![Part { is_code: false, text }];
+    }
+    let numbered = text.split('`').enumerate();
+    numbered.map(|(number, text)| Part { is_code: !number.is_multiple_of(2), text }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +76,15 @@ mod tests {
         {
             assert_eq!(bytes(amount), text);
         }
+    }
+
+    #[test]
+    fn backticks_enclose_code() {
+        let shown = |text| parts(text).iter().map(|part| (part.is_code, part.text)).collect::<Vec<_>>();
+        assert_eq!(shown("plain"), [(false, "plain")]);
+        assert_eq!(shown("a `b` c"), [(false, "a "), (true, "b"), (false, " c")]);
+        assert_eq!(shown("`b`"), [(false, ""), (true, "b"), (false, "")]);
+        assert_eq!(shown("a `b` `c"), [(false, "a `b` `c")]);
     }
 
     #[test]
