@@ -121,6 +121,20 @@ fn every_page_is_shown_to_each_role() {
 }
 
 #[test]
+fn a_rollback_that_is_refused_is_not_offered() {
+    let server = TestServer::on_sqlite();
+    server.admin();
+    let paths = paths(&server);
+    let rollback = paths.iter().find(|path| path.ends_with("/rollback")).unwrap();
+    let visitor = Visitor::log_in(&server, ADMIN_EMAIL, ADMIN_PASSWORD);
+    let page = visitor.get(rollback);
+    assert!(page.text.contains("This is not possible"), "{}", page.text);
+    assert!(!page.text.contains(">Roll back</button>"), "{}", page.text);
+    let sent = visitor.send(rollback, &[]);
+    assert!(sent.status >= 400, "{}: {}", sent.status, sent.text);
+}
+
+#[test]
 fn every_page_fits_in_both_themes_and_on_a_phone() {
     let server = TestServer::on_sqlite();
     server.admin();
