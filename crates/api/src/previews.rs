@@ -7,7 +7,8 @@ use launchway_domain::{
     auth::{Action, Permission, Resource},
     deployments::CommitHash,
     ids::ApplicationId,
-    previews::{PreviewLifetime, PreviewLimit},
+    previews::{CodeHostApi, CodeHostName, PreviewLifetime, PreviewLimit},
+    secret::Secret,
     webhooks::RequestNumber,
 };
 
@@ -16,20 +17,25 @@ use crate::{
     body::Body,
     caller::Caller,
     endpoint::Endpoint,
-    envelope::{Reply, success},
-    error::Code,
+    envelope::{Done, Reply, done, success},
+    error::{ApiError, Code},
     input::input,
     query::Query,
-    views::previews::{PreviewSettingsView, PreviewView, PreviewsView},
+    views::previews::{
+        CodeHostTokenView, CodeHostTokensView, PreviewSettingsView, PreviewView, PreviewsView,
+    },
 };
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);
 const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
+const READ_TOKENS: Permission = Permission::new(Resource::Organization, Action::Read);
+const UPDATE_TOKENS: Permission = Permission::new(Resource::Organization, Action::Update);
 
 const LIST: &str = "/api/v1/deploy/application/previews";
 const SETTINGS: &str = "/api/v1/deploy/application/previews/settings";
 const APPROVE: &str = "/api/v1/deploy/application/previews/approve";
+const TOKENS: &str = "/api/v1/organizations/code-host-tokens";
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -56,6 +62,25 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .cli("launchway previews set <APP>")
             .requires(UPDATE)
             .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::get(TOKENS, "list_code_host_tokens", list_code_host_tokens)
+            .summary("List the tokens for commit statuses")
+            .about("Without their values, and with the reason why the last report failed.")
+            .cli("launchway previews tokens")
+            .requires(READ_TOKENS),
+        Endpoint::put(TOKENS, "set_code_host_token", set_code_host_token)
+            .summary("Set the token for commit statuses at a code host")
+            .about(
+                "The progress and the address of each preview are shown beside its request. The token needs the permission to \
+                 write commit statuses only.",
+            )
+            .cli("launchway previews set-token <HOST>")
+            .requires(UPDATE_TOKENS)
+            .fails(&[Code::Conflict, Code::NotFound]),
+        Endpoint::delete(TOKENS, "delete_code_host_token", delete_code_host_token)
+            .summary("Delete the token for commit statuses at a code host")
+            .cli("launchway previews remove-token <HOST>")
+            .requires(UPDATE_TOKENS)
+            .fails(&[Code::NotFound]),
     ]
 }
 
@@ -143,4 +168,46 @@ async fn update_preview_settings(
     let change = body.read().await?.into();
     let settings = api.services.previews.change(&caller, id, change).await?;
     Ok(success("Preview settings updated successfully", settings.into()))
+}
+
+input! {
+    struct SetCodeHostToken {
+        /// The code host, as in the addresses of repositories.
+        host: CodeHostName,
+        /// An access token of the code host.
+        token: Secret<String>,
+        /// The address of its API, if it is not the default of the kind of code host.
+        api_url: Option<CodeHostApi>,
+    }
+}
+
+input! {
+    struct CodeHostTokenQuery {
+        /// The code host
+        host: CodeHostName,
+    }
+}
+
+async fn list_code_host_tokens(api: Data<Api>, caller: Caller) -> Reply<CodeHostTokensView> {
+    let tokens = api.services.previews.tokens(&caller).await?;
+    Ok(success("Tokens retrieved successfully", tokens.into()))
+}
+
+async fn set_code_host_token(
+    api: Data<Api>,
+    caller: Caller,
+    body: Body<SetCodeHostToken>,
+) -> Reply<CodeHostTokenView> {
+    let SetCodeHostToken { host, token, api_url } = body.read().await?;
+    let stored = api.services.previews.set_token(&caller, host, api_url, &token).await?;
+    Ok(success("Token stored successfully", stored.into()))
+}
+
+async fn delete_code_host_token(
+    api: Data<Api>,
+    caller: Caller,
+    query: Query<CodeHostTokenQuery>,
+) -> Result<Done, ApiError> {
+    api.services.previews.remove_token(&caller, query.read()?.host).await?;
+    Ok(done("Token deleted successfully"))
 }

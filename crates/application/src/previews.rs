@@ -10,6 +10,8 @@ mod expiry;
 mod report;
 mod settings;
 mod start;
+mod statuses;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use launchway_domain::{
     applications::ApplicationRepository,
     auth::{Action, Actor, Permission, Resource},
     ids::ApplicationId,
+    notifications::WebhookSender,
     organizations::Scope,
     previews::{PreviewRepository, PreviewSummary},
     quotas::Quotas,
@@ -54,6 +57,8 @@ pub struct PreviewPorts {
     pub watcher: PathWatcher,
     /// Routes the traffic of previews.
     pub routes: Arc<Routes>,
+    /// Sends commit statuses to code hosts.
+    pub sender: Arc<dyn WebhookSender>,
 }
 
 /// Changes the preview settings of applications, and makes, updates and removes previews.

@@ -254,7 +254,7 @@ impl Services {
             logs: logs.clone(),
             executions: executions.clone(),
             secrets: secrets.clone(),
-            webhooks: outbound.webhooks,
+            webhooks: outbound.webhooks.clone(),
             mailer: outbound.mailer,
             clock: context.clock.clone(),
         };
@@ -295,6 +295,7 @@ impl Services {
             secrets: secrets.clone(),
             watcher: watcher.clone(),
             routes,
+            sender: outbound.webhooks,
         };
         let previews = Arc::new(Previews::new(preview_ports, quotas, context.clone()));
         let source_ports = SourcePorts {

@@ -93,18 +93,7 @@ impl DeploymentRepository for Database {
             let mut found = Vec::with_capacity(ids.len());
             // One query by the index for each: the newest row of many groups has no portable fast query.
             for id in &ids {
-                let row: Option<DeploymentRow> = deployments::table
-                    .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
-                    .filter(deployments::application_id.eq(DbId::from(*id)))
-                    .filter(applications::organization_id.eq(DbId::from(scope.id())))
-                    .filter(applications::deleted_at.is_null())
-                    .order((deployments::created_at.desc(), deployments::id.desc()))
-                    .select(DeploymentRow::as_select())
-                    .first(connection)
-                    .optional()?;
-                if let Some(row) = row {
-                    found.push(row.try_into()?);
-                }
+                found.extend(newest_of(connection, scope, *id)?);
             }
             Ok(found)
         })
@@ -219,6 +208,24 @@ impl DeploymentRepository for Database {
 }
 
 /// Returns one deployment of an application that is not deleted.
+/// Returns the newest deployment of an application.
+pub(super) fn newest_of(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    application: ApplicationId,
+) -> Result<Option<Deployment>, QueryError> {
+    let row: Option<DeploymentRow> = deployments::table
+        .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+        .filter(deployments::application_id.eq(DbId::from(application)))
+        .filter(applications::organization_id.eq(DbId::from(scope.id())))
+        .filter(applications::deleted_at.is_null())
+        .order((deployments::created_at.desc(), deployments::id.desc()))
+        .select(DeploymentRow::as_select())
+        .first(connection)
+        .optional()?;
+    row.map(Deployment::try_from).transpose()
+}
+
 fn visible(
     connection: &mut AnyConnection,
     scope: Scope,

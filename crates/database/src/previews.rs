@@ -1,5 +1,6 @@
 //! Reads previews from the database.
 
+mod statuses;
 mod writes;
 
 use std::collections::HashMap;
@@ -12,8 +13,8 @@ use launchway_domain::{
     ids::{ApplicationId, OrganizationId},
     organizations::Scope,
     previews::{
-        ExpiredPreview, Preview, PreviewLifetime, PreviewLimit, PreviewRepository, PreviewSettings,
-        PreviewState, PreviewSummary,
+        CodeHostToken, ExpiredPreview, Preview, PreviewLifetime, PreviewLimit, PreviewRepository,
+        PreviewSettings, PreviewState, PreviewSummary, UnreportedStatus,
     },
     secret::Sealed,
     store::StoreError,
@@ -194,6 +195,14 @@ impl PreviewRepository for Database {
             expired.collect()
         })
         .await
+    }
+
+    async fn tokens(&self, scope: Scope) -> Result<Vec<CodeHostToken>, StoreError> {
+        self.read_point(move |connection| statuses::tokens(connection, scope)).await
+    }
+
+    async fn unreported(&self) -> Result<Vec<UnreportedStatus>, StoreError> {
+        self.read(statuses::unreported).await
     }
 }
 

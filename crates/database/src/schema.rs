@@ -29,7 +29,7 @@ pub(super) use self::{
     notification_tables::{
         deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
     },
-    preview_tables::{preview_settings, previews},
+    preview_tables::{code_host_tokens, preview_settings, previews},
     watch_tables::application_watch_paths,
 };
 
@@ -478,6 +478,7 @@ allow_tables_to_appear_in_same_query!(
     webhook_skips,
     previews,
     preview_settings,
+    code_host_tokens,
     webhook_configs,
     smtp_configs,
 );

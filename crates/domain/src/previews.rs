@@ -5,10 +5,14 @@
 
 mod blueprint;
 mod settings;
+mod status;
 
 use async_trait::async_trait;
 
-pub use self::settings::{PreviewLifetime, PreviewLimit, PreviewSettings};
+pub use self::{
+    settings::{PreviewLifetime, PreviewLimit, PreviewSettings},
+    status::{CodeHostApi, CodeHostName, CodeHostToken, CommitStatus, StatusState, UnreportedStatus},
+};
 use crate::{
     applications::Application,
     clock::Timestamp,
@@ -141,6 +145,18 @@ pub trait PreviewRepository: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn expired(&self, now: Timestamp) -> Result<Vec<ExpiredPreview>, StoreError>;
+
+    /// Returns the tokens of an organization, in the order of their code hosts.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn tokens(&self, scope: Scope) -> Result<Vec<CodeHostToken>, StoreError>;
+
+    /// Returns the active previews of organizations with a token whose status was not reported yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn unreported(&self) -> Result<Vec<UnreportedStatus>, StoreError>;
 }
 
 impl ExpiredPreview {
@@ -182,13 +198,40 @@ pub enum Write {
         /// When the caller believes that it was last changed.
         seen: Timestamp,
     },
+    /// Stores the token of an organization for a code host. All its statuses are reported again.
+    SetToken(CodeHostToken),
+    /// Removes the token of an organization for a code host. `Stale` if there is none.
+    RemoveToken {
+        /// The organization that it belongs to.
+        scope: Scope,
+        /// The code host.
+        host: CodeHostName,
+    },
+    /// Records that a status was reported. Does nothing if the preview is gone.
+    RecordStatus {
+        /// The application that it is a preview of.
+        parent: ApplicationId,
+        /// The number of the request.
+        number: RequestNumber,
+        /// The status.
+        status: CommitStatus,
+    },
+    /// Records whether a report with a token failed. Does nothing if the token is gone.
+    RecordProblem {
+        /// The organization that the token belongs to.
+        organization: OrganizationId,
+        /// The code host.
+        host: CodeHostName,
+        /// The reason why it failed.
+        problem: Option<String>,
+    },
 }
 
 impl Write {
     /// Returns whether the change requires an entry in the audit log. A record is removed with its application, whose
-    /// deletion has an entry, or long after its request was closed.
+    /// deletion has an entry, or long after its request was closed. Reports change nothing for users.
     #[must_use]
     pub fn needs_audit(&self) -> bool {
-        !matches!(self, Self::Remove { .. })
+        !matches!(self, Self::Remove { .. } | Self::RecordStatus { .. } | Self::RecordProblem { .. })
     }
 }

@@ -104,7 +104,7 @@ impl Background {
         let (stop, told) = watch::channel(false);
         let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
         let (for_reconciler, for_signals, for_archives) = (told.clone(), told.clone(), told.clone());
-        let (for_certificates, for_sources) = (told.clone(), told.clone());
+        let (for_certificates, for_sources, for_statuses) = (told.clone(), told.clone(), told.clone());
         let sources = Arc::clone(&assembly.services.sources);
         let mut tasks = vec![
             spawn(Arc::new(worker).run(for_worker)),
@@ -113,6 +113,7 @@ impl Background {
             spawn(reconciler.run(for_reconciler)),
             spawn(async move { maintenance.run(told).await }),
             spawn(async move { sources.run(for_sources).await }),
+            spawn(Arc::clone(&assembly.services.previews).report_statuses(for_statuses)),
         ];
         if let Some(manager) = certificate_manager(config, assembly) {
             tasks.push(spawn(Arc::new(manager).run(for_certificates)));

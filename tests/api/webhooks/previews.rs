@@ -3,6 +3,7 @@
 mod canary;
 mod forks;
 mod limits;
+mod statuses;
 
 use launchway_testkit::{client::Client, server::TestServer};
 use serde_json::{Value, json};

@@ -27,7 +27,7 @@ use launchway_domain::{
         WebhookKind, WebhookUrl,
     },
     organizations::{Description, OrganizationName, Role},
-    previews::{PreviewLifetime, PreviewLimit},
+    previews::{CodeHostApi, CodeHostName, PreviewLifetime, PreviewLimit},
     secret::Secret,
     users::{EmailAddress, FontFamily, FontSize, Language, Theme, Username},
     value::InvalidValue,
@@ -125,6 +125,8 @@ macro_rules! texts {
 texts!(
     ApiTokenName => line_of(1, 50, "ci"),
     ApplicationName => text_like("^[A-Za-z0-9][A-Za-z0-9 _-]{0,62}$", "shop"),
+    CodeHostApi => short_text_like(r"^https?://[A-Za-z0-9.\-\[\]:]+(?:/[A-Za-z0-9._~\-/]*)?$", 1024, "https://git.example.com/api/v1"),
+    CodeHostName => short_text_like(r"^[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?(?::[0-9]{1,5})?$", 260, "github.com"),
     BasePath => short_text_like(INSIDE, 1024, "/"),
     Branch => short_text_like(
         r"^(?![-./])(?!.*(?:\.\.|@\{|/\.|//|\.lock(?:/|$)|[/.]$))(?!(?:@|HEAD)$)[^\u0000-\u0020\u007f-\u009f~^:?*\[\\]+$",

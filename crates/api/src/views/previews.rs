@@ -1,6 +1,7 @@
 //! The JSON of previews.
 
 use launchway_application::previews::{ShownPreview, ShownPreviewSettings};
+use launchway_domain::previews::CodeHostToken;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -118,5 +119,42 @@ impl From<ShownPreviewSettings> for PreviewSettingsView {
             environment_variables: json_of(&variables.environment),
             updated_at: settings.updated_at.into(),
         }
+    }
+}
+
+/// A token for commit statuses, without its value.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CodeHostToken)]
+pub(crate) struct CodeHostTokenView {
+    #[schema(example = "github.com")]
+    host: String,
+    /// The address of the API, if it is not the default of the kind of code host.
+    api_url: Option<String>,
+    updated_at: Moment,
+    /// The reason why the last report failed.
+    last_error: Option<String>,
+}
+
+impl From<CodeHostToken> for CodeHostTokenView {
+    fn from(token: CodeHostToken) -> Self {
+        Self {
+            host: token.host.into(),
+            api_url: token.api.map(Into::into),
+            updated_at: token.updated_at.into(),
+            last_error: token.problem,
+        }
+    }
+}
+
+/// The tokens of an organization.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CodeHostTokens)]
+pub(crate) struct CodeHostTokensView {
+    tokens: Vec<CodeHostTokenView>,
+}
+
+impl From<Vec<CodeHostToken>> for CodeHostTokensView {
+    fn from(tokens: Vec<CodeHostToken>) -> Self {
+        Self { tokens: tokens.into_iter().map(CodeHostTokenView::from).collect() }
     }
 }

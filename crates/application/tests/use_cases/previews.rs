@@ -4,6 +4,7 @@ mod approval;
 mod expiry;
 mod report;
 mod settings;
+mod statuses;
 
 use launchway_domain::{
     applications::Application,

@@ -16,6 +16,7 @@ use crate::{
 const LIST: &str = "/deploy/application/previews";
 const SETTINGS: &str = "/deploy/application/previews/settings";
 const APPROVE: &str = "/deploy/application/previews/approve";
+const TOKENS: &str = "/organizations/code-host-tokens";
 
 #[derive(Debug, Subcommand)]
 pub enum PreviewsVerb {
@@ -43,6 +44,21 @@ pub enum PreviewsVerb {
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
+    },
+    /// List the tokens for commit statuses, without their values
+    Tokens,
+    /// Set the token for commit statuses at a code host; it is asked for, or read from standard input
+    SetToken {
+        /// Code host, as in the addresses of repositories
+        host: String,
+        /// Address of its API, if it is not the default
+        #[arg(long, value_name = "URL")]
+        api_url: Option<String>,
+    },
+    /// Remove the token for commit statuses at a code host
+    RemoveToken {
+        /// Code host, as in the addresses of repositories
+        host: String,
     },
 }
 
@@ -88,6 +104,13 @@ pub(crate) fn run(verb: PreviewsVerb, session: &Session<'_>) -> Outcome {
         }
         PreviewsVerb::Set(set) => change(&set, session),
         PreviewsVerb::Approve { app, number, commit, yes } => approve(&app, number, commit, yes, session),
+        PreviewsVerb::Tokens => tokens(session),
+        PreviewsVerb::SetToken { host, api_url } => set_token(&host, api_url.as_deref(), session),
+        PreviewsVerb::RemoveToken { host } => {
+            session.server.delete(TOKENS).with("host", &host).send()?;
+            session.screen.remark(&format!("Removed the token for {}", visible(&host)));
+            Ok(())
+        }
     }
 }
 
@@ -205,4 +228,31 @@ fn approve(app: &str, number: i64, commit: Option<String>, yes: bool, session: &
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+fn tokens(session: &Session<'_>) -> Outcome {
+    let data = session.server.get(TOKENS).send()?;
+    if session.screen.is_for_programs() {
+        return session.screen.json(&data["tokens"]);
+    }
+    let mut table = Table::new(&["HOST", "API", "CHANGED", "LAST ERROR"], "No tokens");
+    for one in data["tokens"].as_array().into_iter().flatten() {
+        let cells = ["host", "api_url", "updated_at", "last_error"].map(|field| text(&one[field]));
+        table.row(cells.map(Into::into));
+    }
+    session.screen.print(&session.screen.table(&table))
+}
+
+fn set_token(host: &str, api_url: Option<&str>, session: &Session<'_>) -> Outcome {
+    let token = prompt::secret("Access token")?;
+    let mut body = json!({"host": host, "token": token});
+    if let Some(url) = api_url {
+        body["api_url"] = url.into();
+    }
+    let stored = session.server.put(TOKENS).body(body).send()?;
+    if session.screen.is_for_programs() {
+        return session.screen.json(&stored);
+    }
+    session.screen.remark(&format!("Previews of repositories at {} are reported there", visible(host)));
+    Ok(())
 }

@@ -11,6 +11,7 @@ use launchway_domain::{
     webhooks::{HeadCommit, RequestNumber},
 };
 
+use super::statuses;
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -25,6 +26,14 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
         Write::SetSettings { scope, settings, seen } => set_settings(connection, *scope, settings, *seen),
         Write::Put { scope, preview, seen, most } => put(connection, *scope, preview, *seen, *most),
         Write::Remove { parent, number, seen } => remove(connection, *parent, *number, *seen),
+        Write::SetToken(token) => statuses::set_token(connection, token),
+        Write::RemoveToken { scope, host } => statuses::remove_token(connection, *scope, host),
+        Write::RecordStatus { parent, number, status } => {
+            statuses::record(connection, *parent, *number, status)
+        }
+        Write::RecordProblem { organization, host, problem } => {
+            statuses::record_problem(connection, *organization, host, problem.as_deref())
+        }
     }
 }
 

@@ -36,5 +36,21 @@ table! {
         expires_at -> Ts,
         created_at -> Ts,
         updated_at -> Ts,
+        reported_commit -> Nullable<Text>,
+        reported_state -> Nullable<Text>,
+    }
+}
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::super::columns::{Id, Ts};
+
+    code_host_tokens (organization_id, host) {
+        organization_id -> Id,
+        host -> Text,
+        api_url -> Nullable<Text>,
+        token -> Text,
+        updated_at -> Ts,
+        problem -> Nullable<Text>,
     }
 }

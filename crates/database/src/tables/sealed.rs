@@ -25,7 +25,7 @@ pub struct SealedColumn {
 }
 
 /// All sealed columns. A test fills every table, and looks for sealed values elsewhere.
-pub const SEALED: [SealedColumn; 18] = [
+pub const SEALED: [SealedColumn; 19] = [
     sealed("key_check", "sealed", "key_check.sealed", &[]),
     sealed("setup_token", "sealed", "setup_token.sealed", &[]),
     sealed("two_factor", "secret", "two_factor.secret", &["user_id"]),
@@ -49,6 +49,7 @@ pub const SEALED: [SealedColumn; 18] = [
         "preview_settings.environment_variables",
         &["application_id"],
     ),
+    sealed("code_host_tokens", "token", "code_host_tokens.token", &["organization_id", "host"]),
     sealed("webhook_configs", "webhook_url", "webhook_configs.webhook_url", &["id"]),
     sealed("signing_secrets", "secret", "signing_secrets.secret", &["id"]),
     sealed("smtp_configs", "password", "smtp_configs.password", &["id"]),

@@ -14,6 +14,7 @@ mod audit;
 mod availability;
 mod builders;
 mod certificates;
+mod commit_statuses;
 mod compositions;
 mod conformance;
 mod credentials;
