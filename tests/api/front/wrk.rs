@@ -9,9 +9,9 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A running `wrk`.
+/// A running `wrk`, which ends with it: after a test that failed, nothing is loaded any more.
 pub(super) struct Load {
-    process: Child,
+    process: Option<Child>,
     /// The folder of its script.
     _folder: TempDir,
 }
@@ -37,19 +37,29 @@ impl Load {
         }
         let url = format!("http://{front}{path}");
         let process = command.arg(url).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Self { process: process.unwrap(), _folder: folder }
+        Self { process: Some(process.unwrap()), _folder: folder }
     }
 
     /// Stops it, and returns the results.
-    pub(super) fn stop(self) -> Tally {
+    pub(super) fn stop(mut self) -> Tally {
         // Its connections have to be open before it can be interrupted.
         sleep(Duration::from_millis(500));
+        let process = self.process.take().unwrap();
         let interrupted =
-            Command::new("kill").args(["-s", "INT", &self.process.id().to_string()]).status().unwrap();
+            Command::new("kill").args(["-s", "INT", &process.id().to_string()]).status().unwrap();
         assert!(interrupted.success());
-        let output = self.process.wait_with_output().unwrap();
+        let output = process.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         tally(&text).unwrap_or_else(|| panic!("{text}"))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 }
 
