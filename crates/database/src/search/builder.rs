@@ -42,9 +42,14 @@ struct DueBlock {
 }
 
 impl Database {
-    /// Extends the index of texts, until the future is dropped. It uses at most a tenth of a processor.
-    pub async fn run_search_index(&self) {
+    /// Extends the index of texts while `is_leader` returns true, until the future is dropped. It uses at most a tenth
+    /// of a processor.
+    pub async fn run_search_index(&self, is_leader: impl Fn() -> bool) {
         loop {
+            if !is_leader() {
+                time::sleep(IDLE_PAUSE).await;
+                continue;
+            }
             let begun = Instant::now();
             let pause = match self.extend_search_index().await {
                 Ok(true) => begun.elapsed() * PAUSE_FACTOR,

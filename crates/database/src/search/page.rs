@@ -17,7 +17,7 @@ use super::{
 use crate::{connection::AnyConnection, error::QueryError};
 
 /// A block with more candidates than these is scanned, which is cheaper than reading them one by one.
-const MOST_CANDIDATES: usize = ROWS as usize / 4;
+const MOST_CANDIDATES: usize = ROWS as usize / 32;
 /// The candidates per statement.
 const CANDIDATES_A_STATEMENT: usize = 2048;
 

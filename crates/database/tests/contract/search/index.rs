@@ -81,13 +81,16 @@ async fn the_index_is_extended_in_the_background(db: Database) {
     let application = stored(&db, &Resident::of(&db, "ada").await, "web").await;
     let deployment = deploy(&db, &application, 1).await;
     append(&db, saying(&deployment, (0..2 * BLOCK).map(|number| number.to_string()))).await;
+    let others = db.run_search_index(|| false);
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(200), others).await.is_err());
+    assert_eq!(indexed_blocks(&db).await, [0; 0]);
     let waiter = async {
         while indexed_blocks(&db).await != [0, 1] {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
     tokio::select! {
-        () = db.run_search_index() => unreachable!("it runs until it is dropped"),
+        () = db.run_search_index(|| true) => unreachable!("it runs until it is dropped"),
         () = waiter => {}
     }
 }
