@@ -206,13 +206,13 @@ fn page_of(
     let (items, total) = if is_about_place_only(filter) {
         let total = whole.length();
         let part = whole.part(page.offset(), page.size());
-        (newest_first(connection, &part, part.lines())?, total)
+        (newest_first(connection, part.deployment, part.lines())?, total)
     } else if let Some(term) = &filter.search {
         search::page_of(connection, &whole, (filter, term), page, cache)?
     } else {
         let total = matching(connection, whole.lines(), filter).count().get_result(connection)?;
         let lines = matching(connection, whole.lines(), filter).limit(page.size()).offset(page.offset());
-        (newest_first(connection, &whole, lines)?, total)
+        (newest_first(connection, whole.deployment, lines)?, total)
     };
     Ok(Page { items, request: page, total })
 }
@@ -225,7 +225,7 @@ pub(super) fn newest(
     limit: i64,
 ) -> Result<Vec<LogLine>, QueryError> {
     let part = Stretch::whole(connection, application, deployment)?.part(0, limit);
-    let mut lines = newest_first(connection, &part, part.lines())?;
+    let mut lines = newest_first(connection, part.deployment, part.lines())?;
     lines.reverse();
     Ok(lines)
 }
@@ -299,11 +299,11 @@ fn searched_text(connection: &AnyConnection) -> SqlLiteral<Text> {
 
 fn newest_first(
     connection: &mut AnyConnection,
-    stretch: &Stretch,
+    deployment: Option<DbId>,
     lines: application_logs::BoxedQuery<'static, MultiBackend>,
 ) -> Result<Vec<LogLine>, QueryError> {
     // Both orders are the same, but only one of them is that of the index.
-    let lines = match stretch.deployment {
+    let lines = match deployment {
         None => lines.order(application_logs::number.desc()),
         Some(_) => lines.order(application_logs::deployment_number.desc()),
     };

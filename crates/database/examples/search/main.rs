@@ -40,7 +40,7 @@ const MANY: usize = 21;
 async fn main() -> Outcome {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [place, entries, lines] =
-        <[String; 3]>::try_from(arguments).map_err(|_| "search <sqlite|url> <entries> <lines>")?;
+        <[String; 3]>::try_from(arguments).map_err(|_other| "search <sqlite|url> <entries> <lines>")?;
     let (entries, lines) = (entries.parse()?, lines.parse()?);
     let folder = tempfile::tempdir()?;
     let url = match place.as_str() {

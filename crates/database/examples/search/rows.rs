@@ -44,7 +44,7 @@ pub(crate) async fn append_entries(database: &Database, application: &Applicatio
             Author { chain, name: "Ada".to_owned(), user_id: Some(application.user_id), origin: None };
         let message = format!("entry {number} changed theme to theme-{}", number % 1000);
         let event = Event::new(Action::Update, Resource::User, scattered(number), message)
-            .with("theme", &format!("theme-{}", number % 1000));
+            .with("theme", format!("theme-{}", number % 1000));
         let entry = Entry::new(Uuid::from_u128(u128::from(number) << 32).into(), author, event, time(number));
         audit::Write::Append(Entry { request_id: scattered(!number).to_string(), ..entry }).into()
     };

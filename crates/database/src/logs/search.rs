@@ -83,12 +83,6 @@ impl MatchingLines<'_> {
         let lines = self.lines().filter(application_logs::number.between(*numbers.start(), *numbers.end()));
         matching(connection, lines, self.filter)
     }
-
-    fn newest_first(&self, connection: &mut AnyConnection, lines: Lines) -> Result<Vec<LogLine>, QueryError> {
-        // By their numbers, whether or not they are of one deployment.
-        let log = Stretch { application: self.application, deployment: None, numbers: 1..=0 };
-        newest_first(connection, &log, lines)
-    }
 }
 
 impl Matches for MatchingLines<'_> {
@@ -105,7 +99,7 @@ impl Matches for MatchingLines<'_> {
 
     fn rows(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<LogLine>, QueryError> {
         let lines = self.lines().filter(application_logs::number.eq_any(numbers.to_vec()));
-        self.newest_first(connection, lines)
+        newest_first(connection, None, lines)
     }
 
     fn newest(
@@ -116,7 +110,7 @@ impl Matches for MatchingLines<'_> {
         offset: i64,
     ) -> Result<Vec<LogLine>, QueryError> {
         let lines = self.numbered(connection, &numbers).limit(limit).offset(offset);
-        self.newest_first(connection, lines)
+        newest_first(connection, None, lines)
     }
 }
 

@@ -27,7 +27,7 @@ const MOST_TEXT: usize = 4 << 20;
 /// The rows that are read at once.
 const ROWS_AT_ONCE: i64 = 512;
 /// The pause after a block, in multiples of the time that it took, so that requests are hardly slowed down.
-const PAUSE_FACTOR: u32 = 9;
+const PAUSE_FACTOR: u32 = 19;
 /// The time between two searches for blocks to index.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// The same after an error.
@@ -42,8 +42,8 @@ struct DueBlock {
 }
 
 impl Database {
-    /// Extends the index of texts while `is_leader` returns true, until the future is dropped. It uses at most a tenth
-    /// of a processor.
+    /// Extends the index of texts while `is_leader` returns true, until the future is dropped. It uses at most a
+    /// twentieth of a processor.
     pub async fn run_search_index(&self, is_leader: impl Fn() -> bool) {
         loop {
             if !is_leader() {
@@ -53,7 +53,7 @@ impl Database {
             let begun = Instant::now();
             let pause = match self.extend_search_index().await {
                 Ok(true) => begun.elapsed() * PAUSE_FACTOR,
-                Ok(false) => IDLE_PAUSE.max(begun.elapsed() * 10 * PAUSE_FACTOR),
+                Ok(false) => IDLE_PAUSE.max(begun.elapsed() * 5 * PAUSE_FACTOR),
                 Err(error) => {
                     tracing::warn!(%error, "search index could not be extended");
                     ERROR_PAUSE

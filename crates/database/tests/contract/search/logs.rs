@@ -8,7 +8,7 @@ use launchway_domain::{
     organizations::Scope,
     page::Page,
 };
-use launchway_testkit::builders::a_log_line;
+use launchway_testkit::builders::{LogLineBuilder, a_log_line};
 use proptest::test_runner::TestRunner;
 
 use super::{BLOCK, assert_pages, contains, count_lines, index_all, indexed_blocks, saying, stored_blocks};
@@ -54,7 +54,7 @@ impl Log {
         for batch in lines.chunks(1000) {
             append(db, batch.iter().map(|line| line.clone().new_line()).collect()).await;
         }
-        self.lines.extend(lines.into_iter().map(|line| line.build()));
+        self.lines.extend(lines.into_iter().map(LogLineBuilder::build));
     }
 
     fn trim(&mut self, keep: usize) {
