@@ -15,7 +15,7 @@ mod builder;
 pub(super) mod counts;
 pub(super) mod index;
 pub(super) mod page;
-mod postings;
+mod posting_list;
 mod trigrams;
 
 /// Converts a text to the form that searches and filters compare. Works character by character, so that a

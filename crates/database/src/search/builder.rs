@@ -9,7 +9,7 @@ use tokio::time;
 use super::{
     blocks::{first_whole_block, numbers_of},
     index::{Kind, MARK, Owner},
-    postings::Builder,
+    posting_list::Builder,
 };
 use crate::{
     Database, audit,

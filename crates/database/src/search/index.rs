@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     blocks::first_whole_block,
-    postings::{Rows, rows_of},
+    posting_list::{Rows, rows_of},
     trigrams::Trigram,
 };
 use crate::{
