@@ -1,8 +1,9 @@
-//! `commits <sqlite|url> <writers> <seconds> <full|off>`: measures the commits per second of a fresh
-//! database, a SQLite file of its own or an empty database of a PostgreSQL server.
+//! `commits <sqlite|url> <writers> <seconds> <full|off> [without-index]`: measures the commits per second of a
+//! fresh database, a SQLite file of its own or an empty database of a PostgreSQL server.
 //!
 //! Each commit changes a setting and appends to the audit log, as the use case does. All writers belong to
-//! one organization, and thus append to one chain.
+//! one organization, and thus append to one chain. Its entries are indexed for searches meanwhile, as a server does,
+//! unless the last argument says otherwise.
 #![expect(clippy::print_stdout, reason = "the number is what the program is for")]
 
 use std::{
@@ -26,17 +27,24 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
-    let [database, writers, seconds, synchronous] =
-        arguments().ok_or("commits <sqlite|url> <writers> <seconds> <full|off>")?;
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let (database, writers, seconds, synchronous, is_indexed) =
+        match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [database, writers, seconds, synchronous] => (database, writers, seconds, synchronous, true),
+            [database, writers, seconds, synchronous, "without-index"] => {
+                (database, writers, seconds, synchronous, false)
+            }
+            _ => return Err("commits <sqlite|url> <writers> <seconds> <full|off> [without-index]".into()),
+        };
     let writers: u128 = writers.parse()?;
     let length = Duration::from_secs(seconds.parse()?);
-    let synchronous = match synchronous.as_str() {
+    let synchronous = match synchronous {
         "full" => Synchronous::Full,
         "off" => Synchronous::Off,
         other => return Err(format!("`full` or `off`, not `{other}`").into()),
     };
     let folder = tempfile::tempdir()?;
-    let url = match database.as_str() {
+    let url = match database {
         "sqlite" => DatabaseUrl::Sqlite(folder.path().join("commits.db")),
         url => url.parse()?,
     };
@@ -47,6 +55,10 @@ async fn main() -> Outcome<()> {
         users.push(insert_user(&database, number).await?);
     }
 
+    if is_indexed {
+        let database = database.clone();
+        tokio::spawn(async move { database.run_search_index(|| true).await });
+    }
     let begun = Instant::now();
     let end = begun + length;
     let mut tasks = JoinSet::new();
@@ -60,10 +72,6 @@ async fn main() -> Outcome<()> {
     println!("{}", commits * 1000 / begun.elapsed().as_millis());
     database.close().await;
     Ok(())
-}
-
-fn arguments() -> Option<[String; 4]> {
-    env::args().skip(1).collect::<Vec<_>>().try_into().ok()
 }
 
 async fn insert_user(database: &Database, number: u128) -> Outcome<UserId> {

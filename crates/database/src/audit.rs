@@ -30,7 +30,13 @@ use super::{
     connection::{AnyConnection, MultiBackend},
     error::QueryError,
     schema::{audit_chains, audit_entries},
-    search::{containing, lower_case},
+    search::{
+        containing,
+        counts::CountCache,
+        index::{Kind, Owner},
+        lower_case,
+        page::{Matches, Search},
+    },
 };
 
 #[async_trait]
@@ -41,8 +47,9 @@ impl AuditRepository for Database {
         filter: &Filter,
         page: PageRequest,
     ) -> Result<Page<Entry>, StoreError> {
-        let filter = filter.clone();
-        self.read(move |connection| page_of(connection, Chain::Organization(scope.id()), &filter, page)).await
+        let (filter, cache) = (filter.clone(), self.shared.search_counts.clone());
+        let chain = Chain::Organization(scope.id());
+        self.read(move |connection| page_of(connection, chain, &filter, page, &cache)).await
     }
 
     async fn heads(&self) -> Result<Vec<ChainHead>, StoreError> {
@@ -94,6 +101,7 @@ fn page_of(
     chain: Chain,
     filter: &Filter,
     page: PageRequest,
+    cache: &CountCache,
 ) -> Result<Page<Entry>, QueryError> {
     if holds_nul(filter) {
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
@@ -104,10 +112,16 @@ fn page_of(
         let total = (numbers.end() - numbers.start() + 1).max(0);
         let newest = numbers.end().saturating_sub(page.offset());
         let oldest = newest.saturating_sub(page.size() - 1).max(*numbers.start());
-        (newest_first(connection, matching(chain, oldest..=newest, filter))?, total)
+        (newest_first(connection, numbered(chain, oldest..=newest, filter))?, total)
+    } else if let Some(term) = &filter.search {
+        let others = Filter { search: None, ..filter.clone() };
+        let key = Filter { from: None, to: None, ..filter.clone() };
+        let asked = (format!("{key:?}"), term.as_str(), is_about_time_only(&others));
+        let owner = Owner { kind: Kind::Audit, id: chain.id() };
+        Search::new(&Matching { chain, filter }, owner, asked, cache).page(connection, &numbers, page)?
     } else {
-        let total = matching(chain, numbers.clone(), filter).count().get_result(connection)?;
-        let entries = matching(chain, numbers, filter).limit(page.size()).offset(page.offset());
+        let total = numbered(chain, numbers.clone(), filter).count().get_result(connection)?;
+        let entries = numbered(chain, numbers, filter).limit(page.size()).offset(page.offset());
         (newest_first(connection, entries)?, total)
     };
     let items = rows.into_iter().map(|row| Ok(Link::try_from(row)?.entry));
@@ -157,15 +171,17 @@ fn numbers_between(
 }
 
 /// The entries with these numbers that pass the filter.
-fn matching(
+fn numbered(
     chain: Chain,
     numbers: RangeInclusive<i64>,
     filter: &Filter,
 ) -> audit_entries::BoxedQuery<'static, MultiBackend> {
-    let mut entries = audit_entries::table
-        .filter(audit_entries::chain_id.eq(DbId(chain.id())))
-        .filter(audit_entries::number.between(*numbers.start(), *numbers.end()))
-        .into_boxed();
+    matching(chain, filter).filter(audit_entries::number.between(*numbers.start(), *numbers.end()))
+}
+
+/// The entries that pass the filter, whatever their time.
+fn matching(chain: Chain, filter: &Filter) -> audit_entries::BoxedQuery<'static, MultiBackend> {
+    let mut entries = audit_entries::table.filter(audit_entries::chain_id.eq(DbId(chain.id()))).into_boxed();
     if let Some(action) = filter.action {
         entries = entries.filter(audit_entries::action.eq(action.as_str()));
     }
@@ -186,4 +202,52 @@ fn newest_first(
     entries: audit_entries::BoxedQuery<'static, MultiBackend>,
 ) -> Result<Vec<EntryRow>, QueryError> {
     Ok(entries.order(audit_entries::number.desc()).select(EntryRow::as_select()).load(connection)?)
+}
+
+/// The entries of a chain that pass a filter.
+struct Matching<'a> {
+    chain: Chain,
+    filter: &'a Filter,
+}
+
+impl Matches for Matching<'_> {
+    type Row = EntryRow;
+
+    fn count(&self, connection: &mut AnyConnection, numbers: RangeInclusive<i64>) -> Result<i64, QueryError> {
+        Ok(numbered(self.chain, numbers, self.filter).count().get_result(connection)?)
+    }
+
+    fn among(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<i64>, QueryError> {
+        let entries =
+            matching(self.chain, self.filter).filter(audit_entries::number.eq_any(numbers.to_vec()));
+        Ok(entries.select(audit_entries::number).load(connection)?)
+    }
+
+    fn rows(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<EntryRow>, QueryError> {
+        let entries = matching(self.chain, &Filter::default());
+        newest_first(connection, entries.filter(audit_entries::number.eq_any(numbers.to_vec())))
+    }
+
+    fn newest(
+        &self,
+        connection: &mut AnyConnection,
+        numbers: RangeInclusive<i64>,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<EntryRow>, QueryError> {
+        newest_first(connection, numbered(self.chain, numbers, self.filter).limit(limit).offset(offset))
+    }
+}
+
+/// Returns the numbers and the searched texts of entries.
+pub(super) fn texts(
+    connection: &mut AnyConnection,
+    chain: DbId,
+    numbers: RangeInclusive<i64>,
+) -> Result<Vec<(i64, String)>, QueryError> {
+    Ok(audit_entries::table
+        .filter(audit_entries::chain_id.eq(chain))
+        .filter(audit_entries::number.between(*numbers.start(), *numbers.end()))
+        .select((audit_entries::number, audit_entries::search))
+        .load(connection)?)
 }

@@ -83,6 +83,7 @@ use self::{
     deployments::LiveVersions,
     group_commit::GroupCommit,
     identities::IdentityCache,
+    search::counts::CountCache,
     signals::SignalSource,
     statistics::Counters,
     storage_state::StorageState,
@@ -112,6 +113,7 @@ struct Shared {
     identities: IdentityCache,
     signals: SignalSource,
     live_versions: LiveVersions,
+    search_counts: CountCache,
     storage: StorageState,
     lock_state: Option<LockState>,
     /// The last field, because it has to be dropped after the connections.
@@ -188,6 +190,7 @@ impl Database {
             identities,
             signals,
             live_versions,
+            search_counts: CountCache::new(),
             storage,
             lock_state: options.lock_state,
             _lock: options.lock,

@@ -6,13 +6,14 @@
 
 mod append;
 mod rows;
+mod search;
 mod trim;
 mod usage;
 
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
-use diesel::{dsl::sql, prelude::*, sql_types::Text};
+use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Text};
 use launchway_domain::{
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
@@ -25,13 +26,14 @@ use launchway_domain::{
 use self::append::append_within;
 pub(super) use self::append::{append, apply};
 use self::rows::LineRow;
+pub(super) use self::search::texts;
 use super::{
     Database,
     columns::{DbId, DbTs},
     connection::{AnyConnection, MultiBackend},
     error::QueryError,
     schema::{application_logs, applications, deployment_log_heads, log_heads},
-    search::containing,
+    search::{containing, counts::CountCache},
 };
 
 #[async_trait]
@@ -76,12 +78,12 @@ impl LogReader for Database {
         filter: &LogFilter,
         page: PageRequest,
     ) -> Result<Option<Page<LogLine>>, StoreError> {
-        let filter = filter.clone();
+        let (filter, cache) = (filter.clone(), self.shared.search_counts.clone());
         self.read(move |connection| {
             if !is_there(connection, scope, application)? {
                 return Ok(None);
             }
-            page_of(connection, application, &filter, page).map(Some)
+            page_of(connection, application, &filter, page, &cache).map(Some)
         })
         .await
     }
@@ -194,6 +196,7 @@ fn page_of(
     application: ApplicationId,
     filter: &LogFilter,
     page: PageRequest,
+    cache: &CountCache,
 ) -> Result<Page<LogLine>, QueryError> {
     if holds_nul(filter) {
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
@@ -203,11 +206,13 @@ fn page_of(
     let (items, total) = if is_about_place_only(filter) {
         let total = whole.length();
         let part = whole.part(page.offset(), page.size());
-        (newest_first(connection, &part, part.lines())?, total)
+        (newest_first(connection, part.deployment, part.lines())?, total)
+    } else if let Some(term) = &filter.search {
+        search::page_of(connection, &whole, (filter, term), page, cache)?
     } else {
         let total = matching(connection, whole.lines(), filter).count().get_result(connection)?;
         let lines = matching(connection, whole.lines(), filter).limit(page.size()).offset(page.offset());
-        (newest_first(connection, &whole, lines)?, total)
+        (newest_first(connection, whole.deployment, lines)?, total)
     };
     Ok(Page { items, request: page, total })
 }
@@ -220,7 +225,7 @@ pub(super) fn newest(
     limit: i64,
 ) -> Result<Vec<LogLine>, QueryError> {
     let part = Stretch::whole(connection, application, deployment)?.part(0, limit);
-    let mut lines = newest_first(connection, &part, part.lines())?;
+    let mut lines = newest_first(connection, part.deployment, part.lines())?;
     lines.reverse();
     Ok(lines)
 }
@@ -276,25 +281,29 @@ fn matching(
         lines = lines.filter(application_logs::created_at.le(DbTs(to)));
     }
     if let Some(search) = &filter.search {
-        let looked_at = sql::<Text>(match connection {
-            AnyConnection::Sqlite(_) => "COALESCE(application_logs.search, lower(application_logs.log))",
-            // In this collation it knows A to Z and nothing else, as SQLite does.
-            AnyConnection::Postgres(_) => {
-                "COALESCE(application_logs.search, lower(application_logs.log COLLATE \"C\"))"
-            }
-        });
-        lines = lines.filter(looked_at.like(containing(search)).escape('\\'));
+        lines = lines.filter(searched_text(connection).like(containing(search)).escape('\\'));
     }
     lines
 }
 
+/// Returns the SQL for the text of a line in lower case.
+fn searched_text(connection: &AnyConnection) -> SqlLiteral<Text> {
+    sql(match connection {
+        AnyConnection::Sqlite(_) => "COALESCE(application_logs.search, lower(application_logs.log))",
+        // In this collation it knows A to Z and nothing else, as SQLite does.
+        AnyConnection::Postgres(_) => {
+            "COALESCE(application_logs.search, lower(application_logs.log COLLATE \"C\"))"
+        }
+    })
+}
+
 fn newest_first(
     connection: &mut AnyConnection,
-    stretch: &Stretch,
+    deployment: Option<DbId>,
     lines: application_logs::BoxedQuery<'static, MultiBackend>,
 ) -> Result<Vec<LogLine>, QueryError> {
     // Both orders are the same, but only one of them is that of the index.
-    let lines = match stretch.deployment {
+    let lines = match deployment {
         None => lines.order(application_logs::number.desc()),
         Some(_) => lines.order(application_logs::deployment_number.desc()),
     };

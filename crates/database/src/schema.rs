@@ -10,6 +10,7 @@ mod invitation_tables;
 mod log_tables;
 mod notification_tables;
 mod preview_tables;
+mod search_tables;
 mod watch_tables;
 
 use diesel::{allow_tables_to_appear_in_same_query, table};
@@ -30,6 +31,7 @@ pub(super) use self::{
         deliveries, delivery_attempts, events, signing_secrets, smtp_configs, webhook_configs,
     },
     preview_tables::{code_host_tokens, preview_settings, previews},
+    search_tables::{search_indexes, search_postings},
     watch_tables::application_watch_paths,
 };
 
@@ -484,6 +486,9 @@ allow_tables_to_appear_in_same_query!(
 );
 
 allow_tables_to_appear_in_same_query!(audit_chains, audit_entries);
+allow_tables_to_appear_in_same_query!(audit_chains, search_indexes);
+allow_tables_to_appear_in_same_query!(log_heads, search_indexes);
+allow_tables_to_appear_in_same_query!(applications, search_indexes);
 
 allow_tables_to_appear_in_same_query!(identity_epoch, routes_epoch, jobs_epoch);
 

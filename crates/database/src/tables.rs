@@ -6,8 +6,8 @@
 //! database they are in, and lines from one can be loaded into the other.
 //!
 //! **Invariant:** the tables and columns are read from the database's own catalogue, so that additions of a
-//! migration are never left out. A column of an unknown type is an error. Only the archives of sites are left out:
-//! they are copies of files.
+//! migration are never left out. A column of an unknown type is an error. Only derived tables are left out: the
+//! archives of sites and the index of texts.
 //!
 //! This is for commands that do one thing and exit. Each opens a connection of its own, not through
 //! [`Database`](super::Database), and keeps one transaction open on it.
@@ -219,7 +219,7 @@ impl Tables {
         newest.ok_or_else(|| TablesError::Refused("the database has no tables of Launchway".to_owned()))
     }
 
-    /// Returns every table but the archives of sites, referenced ones first.
+    /// Returns every table but derived ones, referenced ones first.
     ///
     /// # Errors
     /// [`TablesError::Refused`] when a table cannot be copied.

@@ -3,7 +3,7 @@
 use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use launchway_application::{
-    RuntimeLogs, WakeSignal,
+    OwnReplica, RuntimeLogs, WakeSignal,
     certificates::{CertificateManager, CertificateManagerPorts},
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts, Retirer},
     extensions::{RunPorts, Runs},
@@ -27,7 +27,7 @@ use launchway_domain::{
 use launchway_infrastructure::{
     certificates::{AcmeIssuer, AcmeOptions},
     data_dir::DataDir,
-    database::DatabaseUrl,
+    database::{Database, DatabaseUrl},
     docker::{Compositions, DockerEngine},
     extensions::{HostOptions, HostRunner},
     git::{GitFetcher, GitLimits, GitOptions},
@@ -104,7 +104,8 @@ impl Background {
         let (stop, told) = watch::channel(false);
         let (for_worker, for_sender, for_comparison) = (told.clone(), told.clone(), told.clone());
         let (for_reconciler, for_signals, for_archives) = (told.clone(), told.clone(), told.clone());
-        let (for_certificates, for_sources, for_statuses) = (told.clone(), told.clone(), told.clone());
+        let (for_certificates, for_sources) = (told.clone(), told.clone());
+        let (for_statuses, for_search) = (told.clone(), told.clone());
         let sources = Arc::clone(&assembly.services.sources);
         let mut tasks = vec![
             spawn(Arc::new(worker).run(for_worker)),
@@ -114,6 +115,11 @@ impl Background {
             spawn(async move { maintenance.run(told).await }),
             spawn(async move { sources.run(for_sources).await }),
             spawn(Arc::clone(&assembly.services.previews).report_statuses(for_statuses)),
+            spawn(extend_search_index(
+                assembly.database.clone(),
+                assembly.context.replica.clone(),
+                for_search,
+            )),
         ];
         if let Some(manager) = certificate_manager(config, assembly) {
             tasks.push(spawn(Arc::new(manager).run(for_certificates)));
@@ -174,6 +180,14 @@ async fn compositions(
     let compositions = Compositions::open(engine.clone(), database, secrets, &data.path().join("work"))?;
     compositions.take_over(&data.path().join("compositions")).await?;
     Ok(Arc::new(compositions))
+}
+
+/// Indexes what searches read, on the leader of the replicas.
+async fn extend_search_index(database: Database, replica: OwnReplica, mut stop: watch::Receiver<bool>) {
+    tokio::select! {
+        () = database.run_search_index(|| replica.is_leader()) => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
 }
 
 /// Archives the releases that only this server has, at start and once a minute.

@@ -22,6 +22,7 @@ mod replicas;
 mod report;
 mod repository;
 mod sample;
+mod search;
 mod server;
 mod start_up;
 mod usage;
@@ -103,6 +104,7 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
         Section::Commits => commits::measure(report, effort),
         Section::Accepted => accepted::measure(report, folder, effort),
         Section::LogLines => log_lines::measure(report, effort),
+        Section::Search => search::measure(report, effort),
         Section::PushToLive => push_to_live::measure(report, folder, effort),
         Section::FrontProxy => front_proxy::measure(report, folder, effort),
         Section::Dashboard => dashboard::measure(report, folder, effort),
@@ -117,18 +119,19 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
 fn build(only: Option<Section>) -> Result<()> {
     match only {
         Some(Section::Definitions) => return Ok(()),
-        // The front proxy alone, which takes minutes less to build.
-        Some(Section::Proxies) => {}
+        // The database or the front proxy alone, which take minutes less to build.
+        Some(Section::Search | Section::Proxies) => {}
         _ => workspace::run(&mut cargo("build --profile dist -p launchway"))?,
     }
     // In one go, so that what they share is built once. Not with the server: what it is made of would
     // then depend on what they need.
     let (packages, examples): (&[_], &[_]) = match only {
         Some(Section::Reconciler) => (&["launchway-database"], &["rows"]),
+        Some(Section::Search) => (&["launchway-database"], &["commits", "log_lines", "search"]),
         Some(Section::Proxies) => (&["launchway-proxy"], &["backend", "front_proxy"]),
         _ => (
             &["launchway-api", "launchway-proxy", "launchway-database"],
-            &["bare", "backend", "commits", "front_proxy", "log_lines", "rows"],
+            &["bare", "backend", "commits", "front_proxy", "log_lines", "rows", "search"],
         ),
     };
     let mut programs = cargo("build --profile dist");

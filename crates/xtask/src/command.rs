@@ -111,6 +111,7 @@ pub(crate) enum Section {
     Commits,
     Accepted,
     LogLines,
+    Search,
     PushToLive,
     FrontProxy,
     Dashboard,

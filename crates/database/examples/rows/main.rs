@@ -5,7 +5,8 @@
 //! gets so many copies of the row that the request wrote, by one statement. Unique columns are derived from
 //! the copy's number. The numbers of audit entries and log lines stay contiguous, and their heads are
 //! updated, so that the server reads them like its own. The hashes of the audit entries are copies as well,
-//! so verifying the audit log fails.
+//! so verifying the audit log fails. In the end everything is indexed for searches, which a server would do in the
+//! background.
 //!
 //! With `running` or `stopped`, each copy of the application has a live version with a container of its
 //! own, whose loopback address is derived from the copy's number; without, no copy has a live version.
@@ -19,7 +20,7 @@ use diesel::{
     Connection as _, PgConnection, QueryableByName, RunQueryDsl as _, SqliteConnection,
     connection::SimpleConnection as _, sql_query, sql_types::Text,
 };
-use launchway_database::{AnyConnection, DatabaseUrl};
+use launchway_database::{AnyConnection, Database, DatabaseOptions, DatabaseUrl};
 
 use self::{
     dialect::Dialect,
@@ -28,7 +29,8 @@ use self::{
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-fn main() -> Outcome {
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (url, rows, live) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [url, rows] => (url, rows, None),
@@ -52,6 +54,10 @@ fn main() -> Outcome {
     for statement in dialect.after() {
         connection.batch_execute(statement)?;
     }
+    drop(connection);
+    let database = Database::open(DatabaseOptions::new(url.parse()?))?;
+    while database.extend_search_index().await? {}
+    database.close().await;
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use crate::{
     connection::AnyConnection,
     error::QueryError,
     schema::{application_logs, deployment_log_heads, log_heads},
+    search::index::forget_lines_before,
 };
 
 /// The most lines that one call deletes, because other writers wait meanwhile.
@@ -64,6 +65,7 @@ pub(super) fn forget(
     diesel::update(log_heads::table.find(application))
         .set(log_heads::first_number.eq(last + 1))
         .execute(connection)?;
+    forget_lines_before(connection, application, last + 1)?;
     usage::add(connection, application, -deployments.iter().map(|(_, _, bytes)| bytes).sum::<i64>())?;
     for (deployment, last, _) in deployments {
         diesel::update(deployment_log_heads::table.find((deployment, application)))

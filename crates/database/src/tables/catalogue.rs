@@ -16,8 +16,9 @@ const LAST: [&str; 3] = ["jobs_epoch", "routes_epoch", "identity_epoch"];
 /// Diesel's own table, which migrations fill.
 const OF_MIGRATIONS: &str = "__diesel_schema_migrations";
 
-/// The archives of sites are copies of folders in the data directory, from which a server archives them again.
-const COPIES: [&str; 2] = ["site_archives", "site_archive_parts"];
+/// Tables that a server fills again by itself: the archives of sites from folders in the data directory, the index of
+/// texts from the rows of other tables.
+const DERIVED: [&str; 4] = ["site_archives", "site_archive_parts", "search_indexes", "search_postings"];
 
 /// A table of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,13 +100,13 @@ pub(super) fn has_tables(connection: &mut AnyConnection) -> Result<bool, TablesE
     Ok(!columns(connection)?.is_empty())
 }
 
-/// Returns every table but copies of files, referenced ones first.
+/// Returns every table but derived ones, referenced ones first.
 pub(super) fn read(connection: &mut AnyConnection) -> Result<Vec<Table>, TablesError> {
     let mut found: BTreeMap<String, Vec<FoundColumn>> = BTreeMap::new();
     for column in columns(connection)? {
         found.entry(column.table_name.clone()).or_default().push(column);
     }
-    for name in [OF_MIGRATIONS].iter().chain(&COPIES) {
+    for name in [OF_MIGRATIONS].iter().chain(&DERIVED) {
         found.remove(*name);
     }
     let mut targets: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

@@ -38,6 +38,7 @@ mod previews;
 mod quotas;
 mod replicas;
 mod schema;
+mod search;
 mod sessions;
 mod settings;
 mod setup_token;

@@ -87,6 +87,7 @@ fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
         include_str!("../../src/schema/log_tables.rs"),
         include_str!("../../src/schema/notification_tables.rs"),
         include_str!("../../src/schema/preview_tables.rs"),
+        include_str!("../../src/schema/search_tables.rs"),
         include_str!("../../src/schema/watch_tables.rs"),
     );
     let mut table = "";
@@ -178,6 +179,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-17-000310_watch_paths/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000320_previews/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000510_commit_statuses/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-17-000520_search_index/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -200,6 +202,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-17-000310_watch_paths/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000320_previews/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000510_commit_statuses/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-17-000520_search_index/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

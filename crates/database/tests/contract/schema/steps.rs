@@ -18,6 +18,7 @@ use crate::{
     extensions::routes::{a_route, add as add_route},
     logs::append,
     notifications::{a_reader, announced, deliveries},
+    search::{BLOCK, count_lines, index_all, indexed_blocks, saying},
 };
 
 contract!(
@@ -26,6 +27,7 @@ contract!(
     application_names_survive_the_migration_of_extension_names,
     existing_deployments_get_no_requesting_user,
     logs_that_are_there_are_counted,
+    logs_that_are_there_are_searched_and_indexed,
 );
 
 /// Reverts the migrations down to that one, including it.
@@ -48,6 +50,7 @@ const HOSTS: &str = "20261115000005";
 const EXTENSIONS: &str = "20261115000006";
 const NOTIFICATIONS: &str = "20261115000008";
 const LOG_USAGE: &str = "20261116000020";
+const SEARCH_INDEX: &str = "20261117000510";
 
 async fn applications_that_are_there_get_hosts(db: Database) {
     let ada = Resident::of(&db, "ada").await;
@@ -188,4 +191,20 @@ async fn logs_that_are_there_are_counted(db: Database) {
     // What comes next is added to what was found.
     append(&db, vec![line(&of_other, "1")]).await;
     assert_eq!(recorded_bytes(&db).await, [208, 316]);
+}
+
+async fn logs_that_are_there_are_searched_and_indexed(db: Database) {
+    let web = stored(&db, &Resident::of(&db, "ada").await, "web").await;
+    let deployment = deploy(&db, &web, 1).await;
+    append(&db, saying(&deployment, (1..=BLOCK + 5).map(|number| format!("line {number}")))).await;
+    index_all(&db).await;
+    revert_to(&db, SEARCH_INDEX).await;
+    db.migrate().await.unwrap();
+    // The migration itself reads no line.
+    assert_eq!(indexed_blocks(&db).await, [0; 0]);
+    assert_eq!(count_lines(&db, &web, "line 41").await, 13);
+    index_all(&db).await;
+    assert_eq!(indexed_blocks(&db).await, [0]);
+    assert_eq!(count_lines(&db, &web, "line 41").await, 13);
+    assert_eq!(count_lines(&db, &web, "line 409").await, 11);
 }

@@ -1,0 +1,2 @@
+DROP TABLE search_postings;
+DROP TABLE search_indexes;
