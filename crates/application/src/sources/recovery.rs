@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use launchway_domain::{
     audit::{Author, Chain},
+    deployments::BuildCache,
     organizations::Scope,
     sources::{PendingSource, branch_reference, upload_reference},
     store::StoreError,
@@ -47,7 +48,7 @@ impl Sources {
                 Some(How::push(branch))
             } else {
                 let is_upload = pending.reference == upload_reference(branch);
-                is_upload.then(|| How::recovered_upload(branch))
+                is_upload.then(|| How::upload(branch, pending.digest.clone(), BuildCache::Use))
             }
         });
         // The application has another branch or another source since.
@@ -71,7 +72,7 @@ impl Sources {
         }
     }
 
-    /// Removes repositories of deleted applications, until `stop` is true.
+    /// Removes repositories of deleted applications and unused blocks of uploads, until `stop` is true.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         let work = async {
             loop {
@@ -79,6 +80,10 @@ impl Sources {
                 if let Err(error) = self.remove_orphans().await {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "repositories of deleted applications could not be removed");
+                }
+                if let Err(error) = self.ports.repositories.remove_unused_blocks().await {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "unused blocks of uploads could not be removed");
                 }
                 sleep(PAUSE).await;
             }
