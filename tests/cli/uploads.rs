@@ -46,17 +46,28 @@ fn sent_twice(name: impl Fn(usize) -> String, content: impl Fn(usize) -> Vec<u8>
         fs::write(path, content(number)).unwrap();
     }
     let before = relay.sent();
-    let deployed = ada.runs(&["deploy", "--yes"]);
+    // Without the requests that follow the log.
+    let deployed = ada.runs(&["deploy", "--yes", "--detach"]);
     deployed.succeeded();
     assert!(deployed.stderr.contains("Uploading 10001 files"), "{deployed}");
     let first = relay.sent() - before;
     fs::write(folder.join(name(4_711)), "another text\n").unwrap();
     let before = relay.sent();
-    let deployed = ada.runs(&["deploy"]);
+    let deployed = ada.runs(&["deploy", "--detach"]);
     deployed.succeeded();
     assert!(deployed.stderr.contains(": 1 new or changed"), "{deployed}");
     let second = relay.sent() - before;
-    assert_eq!(page(&stage, &format!("/{}", name(4_711))), b"another text\n");
+    let listed = ada.runs(&["deployments", "--output", "json"]).json();
+    let commits: Vec<_> = listed["deployments"].as_array().unwrap().iter().collect();
+    let git = |arguments: &[&str]| {
+        let id = commits[0]["application_id"].as_str().unwrap();
+        let mut git = ada.program("git");
+        let output = git.args(arguments).current_dir(stage.server.data_dir().join(format!("git/{id}.git")));
+        String::from_utf8(output.output().unwrap().stdout).unwrap()
+    };
+    let [new, old] = [0, 1].map(|number| commits[number]["commit_hash"].as_str().unwrap());
+    assert_eq!(git(&["diff", "--name-only", old, new]).trim(), name(4_711));
+    assert_eq!(git(&["show", &format!("{new}:{}", name(4_711))]), "another text\n");
     (first, second)
 }
 

@@ -11,9 +11,12 @@ use super::BlockId;
 const FILES: &str = "files\n";
 /// The first line of a block with digests of other blocks of the list.
 const LISTS: &str = "lists\n";
-/// One of this many lines ends its block.
+/// The fewest lines of a block, except of the last one. More than one, so that every level is shorter than the one below.
 #[cfg(feature = "hashes")]
-const LINES_OF_A_BLOCK: u8 = 32;
+const FEWEST_LINES: usize = 8;
+/// One of this many further lines ends its block.
+#[cfg(feature = "hashes")]
+const LINES_TO_END: u8 = 8;
 /// The most bytes of a block, unless a single line has more.
 #[cfg(feature = "hashes")]
 const LARGEST_BLOCK: usize = 512 * 1024;
@@ -154,7 +157,7 @@ impl FileList {
     /// Makes the list of `files`, which are in the order of their paths.
     #[must_use]
     pub fn new(files: &[ListedFile]) -> Self {
-        let mut lines = Cutter::new(FILES, 1);
+        let mut lines = Cutter::new(FILES);
         for file in files {
             // Only the path decides, so that a changed file does not move the ends of blocks.
             let is_end = is_end(&BlockId::of(file.path.as_bytes()));
@@ -162,8 +165,7 @@ impl FileList {
         }
         let mut levels = vec![lines.finish()];
         while let Some(below) = levels.last().filter(|level| level.len() > 1) {
-            // Two at least, so that every level is shorter.
-            let mut lists = Cutter::new(LISTS, 2);
+            let mut lists = Cutter::new(LISTS);
             for block in below {
                 lists.add(&block.id.to_string(), is_end(&block.id));
             }
@@ -187,14 +189,13 @@ impl FileList {
 
 #[cfg(feature = "hashes")]
 fn is_end(id: &BlockId) -> bool {
-    id.0[0] < u8::MAX / LINES_OF_A_BLOCK
+    id.0[0].is_multiple_of(LINES_TO_END)
 }
 
 /// Cuts lines into blocks.
 #[cfg(feature = "hashes")]
 struct Cutter {
     head: &'static str,
-    least: usize,
     made: Vec<MadeBlock>,
     text: String,
     begin: usize,
@@ -203,19 +204,19 @@ struct Cutter {
 
 #[cfg(feature = "hashes")]
 impl Cutter {
-    fn new(head: &'static str, least: usize) -> Self {
-        Self { head, least, made: Vec::new(), text: head.to_owned(), begin: 0, end: 0 }
+    fn new(head: &'static str) -> Self {
+        Self { head, made: Vec::new(), text: head.to_owned(), begin: 0, end: 0 }
     }
 
     fn add(&mut self, line: &str, is_end: bool) {
         let is_large = self.text.len() + line.len() >= LARGEST_BLOCK;
-        if is_large && self.end - self.begin >= self.least {
+        if is_large && self.end - self.begin > 1 {
             self.cut();
         }
         self.text.push_str(line);
         self.text.push('\n');
         self.end += 1;
-        if is_end && self.end - self.begin >= self.least {
+        if is_end && self.end - self.begin >= FEWEST_LINES {
             self.cut();
         }
     }
