@@ -86,7 +86,8 @@ impl<'a> Uploader<'a> {
     fn changed(&mut self) -> Outcome<HashSet<BlockId>> {
         let folder = self.folder;
         let levels: Vec<&[MadeBlock]> = folder.list.levels().collect();
-        let (mut missing, mut wanted) = (HashSet::new(), vec![0..1]);
+        let root = 0..1;
+        let (mut missing, mut wanted) = (HashSet::new(), vec![root]);
         for level in levels {
             let asked: Vec<&MadeBlock> = wanted.iter().flat_map(|range| &level[range.clone()]).collect();
             let lacks = self.ask(asked.iter().map(|block| block.id))?;

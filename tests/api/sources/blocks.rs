@@ -284,7 +284,7 @@ fn other_organizations_do_not_share_blocks(ada: Developer) {
     let other = ada.admin.post("/api/v1/organizations", &other).success();
     let there = ada.admin.with_header("x-organization-id", other["id"].as_str().unwrap());
     let eve = join(&ada.server, &there, "eve@example.com", "admin");
-    let eve = ada.server.log_in(&eve.email, &eve.password);
+    let eve = ada.server.log_in(&eve.email, eve.password);
     for stranger in [there, eve] {
         assert_eq!(missing(&stranger, &[&page, &digest]), [page.clone(), digest.clone()]);
         let message = files(&stranger, &json!({"name": "shop", "digest": digest})).failure(409, "conflict");

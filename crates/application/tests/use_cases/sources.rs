@@ -342,7 +342,7 @@ fn key() -> IdempotencyKey {
 /// Returns whether the first write claims the key for the deployment with the digest.
 fn claims(writes: &[Write]) -> bool {
     let claimed = matches!(&writes[0], Write::Idempotency(idempotency::Write::Claim { key: claimed, resource, .. })
-        if *claimed == key() && *resource == id().into());
+        if *claimed == key() && *resource == uuid::Uuid::from(id()));
     let inserted = writes.iter().any(|write| {
         matches!(write, Write::Deployment(DeploymentWrite::Insert(one)) if one.source_digest == Some(digest()))
     });
@@ -371,9 +371,9 @@ async fn an_upload_claims_its_key_and_has_its_digest() {
     let upload = Upload::Files { organization: hosted().organization_id, list };
     let request = UploadRequest { upload, cache: BuildCache::Use, key: Some(key()) };
     let target = SourceTarget::Existing(Box::new(hosted()));
-    let services = ports.services();
-    let uploaded = services.sources.upload(&an_actor().build(), &target, request, &no_description);
-    assert_eq!(uploaded.await.unwrap().digest, digest());
+    let (services, ada) = (ports.services(), an_actor().build());
+    let uploaded = services.sources.upload(&ada, &target, request, &no_description).await;
+    assert_eq!(uploaded.unwrap().digest, digest());
 }
 
 #[tokio::test]
