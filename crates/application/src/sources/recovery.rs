@@ -34,7 +34,7 @@ impl Sources {
     async fn finish(&self, pending: &PendingSource) -> Result<(), Error> {
         let scope = Scope::of_record(pending.organization);
         if self.ports.deployments.get(scope, pending.deployment).await?.is_some() {
-            return Ok(());
+            return self.finish_recorded(pending).await;
         }
         if self.head(pending.application, &pending.reference).await? != Some(pending.new.clone()) {
             return Ok(());
@@ -69,6 +69,18 @@ impl Sources {
                 let moved = repositories.move_reference(application.id, &pending.reference, new, old).await;
                 moved.map(drop).map_err(refused)
             }
+        }
+    }
+
+    /// Makes a redeployment use the branch of a push whose deployment was recorded, unless something was deployed since.
+    async fn finish_recorded(&self, pending: &PendingSource) -> Result<(), Error> {
+        let branch = pending.reference.strip_prefix("refs/heads/").and_then(|name| name.parse().ok());
+        let Some(branch) = branch else { return Ok(()) };
+        let scope = Scope::of_record(pending.organization);
+        let newest = self.ports.deployments.newest(scope, &[pending.application]).await?;
+        match newest.iter().any(|deployment| deployment.id == pending.deployment) {
+            true => self.forget_upload(pending.application, &branch).await,
+            false => Ok(()),
         }
     }
 

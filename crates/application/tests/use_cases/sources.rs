@@ -293,6 +293,9 @@ async fn a_start_deploys_what_moved_and_forgets_the_rest() {
             .repositories
             .expect_resolve()
             .returning(move |_, reference| Ok(head.clone().filter(|_| reference == MAIN)));
+        if is_recorded {
+            ports.deployments.expect_newest().once().return_once(|_, _| Ok(Vec::new()));
+        }
         if is_deployed {
             expect_application(&mut ports, hosted().id, Some(hosted()));
             ports.expect_commit_seen_by(|writes| assert_eq!(deployed(writes), [(id(), Some(hash('b')))]));
@@ -420,4 +423,24 @@ async fn blocks_that_are_missing_are_a_conflict() {
     assert!(matches!(&listed, Err(Error::Conflict(why)) if why.contains("missing")), "{listed:?}");
     let stored = services.sources.store_blocks(&ada, body()).await;
     assert!(matches!(&stored, Err(Error::Invalid(why)) if why == "damaged"), "{stored:?}");
+}
+
+#[tokio::test]
+async fn a_start_forgets_the_upload_before_a_recorded_push() {
+    let mut ports = MockedPorts::with_a_box();
+    ports.repositories.expect_pending().once().return_once(|| Ok(vec![pending(&hosted())]));
+    let recorded = Deployment { id: id(), ..a_deployment().of(&hosted()).build() };
+    let newest = recorded.clone();
+    ports.deployments.expect_get().once().return_once(|_, _| Ok(Some(recorded)));
+    ports.deployments.expect_newest().once().return_once(|_, _| Ok(vec![newest]));
+    let upload = "refs/launchway/upload/main";
+    let head = ports.repositories.expect_resolve().with(eq(hosted().id), eq(upload));
+    head.once().return_once(|_, _| Ok(Some(hash('c'))));
+    let moved = ports.repositories.expect_move_reference();
+    moved
+        .with(eq(hosted().id), eq(upload), eq(Some(hash('c'))), eq(None))
+        .once()
+        .return_once(|_, _, _, _| Ok(true));
+    ports.repositories.expect_end().once().return_once(|_| Ok(()));
+    ports.services().sources.recover().await.unwrap();
 }

@@ -1,6 +1,7 @@
 //! Uploads of what a server does not have yet.
 
 use actix_web::web::Data;
+use launchway_application::Error;
 use launchway_domain::{
     applications::{ApplicationName, Environment},
     ids::ApplicationId,
@@ -94,6 +95,8 @@ async fn missing_blocks(
     caller: Caller,
     body: Body<MissingBlocks>,
 ) -> Reply<MissingBlocksView> {
+    // First, so that the body of somebody who may not deploy is not looked at.
+    caller.require(CREATE).map_err(Error::from)?;
     let MissingBlocks { blocks } = body.read().await?;
     let missing = api.services.sources.missing_blocks(&caller, blocks.into_vec()).await?;
     let missing = missing.iter().map(ToString::to_string).collect();
@@ -114,6 +117,7 @@ async fn deploy_files(
     caller: Caller,
     body: Idempotent<DeployFiles>,
 ) -> Result<Stored<Envelope<DeploymentView>>, ApiError> {
+    caller.require(CREATE).map_err(Error::from)?;
     let (fields, once) = body.read(&caller, CREATE).await?;
     let DeployFiles { digest, id, name, environment, no_cache } = fields;
     let named = Named { id, name, environment };
