@@ -74,6 +74,7 @@ fn answers_about_applications_have_the_form_that_is_documented() {
     });
     let of_domain = json!({ "id": id, "domain": "shop.example.com" });
     let certificates = format!("{DEPLOY}/certificates");
+    let missing = format!("{DEPLOY}/source/blocks/missing");
     expect_documented(
         &server,
         &admin,
@@ -93,6 +94,7 @@ fn answers_about_applications_have_the_form_that_is_documented() {
                 Some(&cancelled),
             ),
             ("POST", &format!("{DEPLOY}/redeploy"), &format!("{DEPLOY}/redeploy"), Some(&by_id)),
+            ("POST", &missing, &missing, Some(&json!({"blocks": ["a".repeat(64)]}))),
             ("DELETE", &certificates, &certificates, Some(&of_domain)),
             ("PUT", &of_query, DEPLOY, Some(&json!({"port": 9090}))),
             ("DELETE", &of_query, DEPLOY, None),

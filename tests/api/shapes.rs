@@ -92,6 +92,7 @@ pub(crate) const DEPLOYMENT: &[&str] = &[
     "application_id",
     "application",
     "commit_hash",
+    "source_digest",
     "container_id",
     "container_image",
     "container_name",

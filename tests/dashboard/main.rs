@@ -16,4 +16,5 @@ mod requests;
 mod sessions;
 mod sizes;
 mod stage;
+mod uploads;
 mod usage;

@@ -12,7 +12,7 @@ use actix_web::{
 use launchway_application::{Error, idempotency::PriorRequest};
 use launchway_domain::{
     auth::{Actor, Permission},
-    idempotency::IdempotencyKey,
+    idempotency::{BodyHash, IdempotencyKey},
     value::InvalidValue,
 };
 use serde::Serialize;
@@ -54,16 +54,16 @@ impl<T> FromRequest for Idempotent<T> {
 impl<T: Input> Part for Idempotent<T> {
     fn describe(description: &mut Description) {
         Body::<T>::describe(description);
-        description.fails(&[Code::Conflict]);
-        let about = "A repeated key returns the first response";
-        description.parameter(
-            "header",
-            "Idempotency-Key",
-            about,
-            false,
-            text_like("^[ -~]{1,255}$", "0b8c7f9a"),
-        );
+        describe_key(description);
     }
+}
+
+/// Adds the header to the description of an endpoint.
+pub(crate) fn describe_key(description: &mut Description) {
+    description.fails(&[Code::Conflict]);
+    let about = "A repeated key returns the first response";
+    let schema = text_like("^[ -~]{1,255}$", "0b8c7f9a");
+    description.parameter("header", "Idempotency-Key", about, false, schema);
 }
 
 /// The response of an idempotent request: an envelope, new or stored.
@@ -87,17 +87,44 @@ impl<T: Input> Idempotent<T> {
     /// Reads the body and its fields, and returns the guard that processes the request once. A repeated
     /// request needs `permission`, as the first one did.
     pub(crate) async fn read(self, caller: &Caller, permission: Permission) -> Result<(T, Once), ApiError> {
-        let Self { body, name, operation } = self;
+        let (body, header) = self.into_parts();
         let (input, hash) = body.read_with_hash().await?;
+        Ok((input, header.once(caller, permission, hash)?))
+    }
+}
+
+impl<T> Idempotent<T> {
+    /// Returns the body unread, for a handler that stores it piece by piece.
+    pub(crate) fn into_parts(self) -> (Body<T>, KeyHeader) {
+        let Self { body, name, operation } = self;
+        (body, KeyHeader { name, operation })
+    }
+}
+
+/// The header of an idempotent request.
+pub(crate) struct KeyHeader {
+    name: Option<HeaderValue>,
+    operation: String,
+}
+
+impl KeyHeader {
+    /// Returns the guard that processes a request with this hash of its body once.
+    pub(crate) fn once(
+        self,
+        caller: &Caller,
+        permission: Permission,
+        hash: BodyHash,
+    ) -> Result<Once, ApiError> {
+        let Self { name, operation } = self;
         let once = Once { key: None, actor: Actor::clone(caller), permission, shows_current: false };
-        let Some(name) = name else { return Ok((input, once)) };
+        let Some(name) = name else { return Ok(once) };
         let name = name.to_str().unwrap_or_default().parse().map_err(|refused: InvalidValue| {
             ApiError::new(Code::ValidationFailed, format!("the header Idempotency-Key {refused}"))
         })?;
         let scope = caller.organization().map_err(Error::from)?;
         let user_id = caller.user_id();
         let key = IdempotencyKey { scope, user_id, operation, name, body: hash };
-        Ok((input, Once { key: Some(key), ..once }))
+        Ok(Once { key: Some(key), ..once })
     }
 }
 

@@ -14,7 +14,7 @@ use launchway_domain::{
     },
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
-    deployments::{CommitHash, DeploymentKind, KeptVersions},
+    deployments::{CommitHash, DeploymentKind, KeptVersions, SourceDigest},
     idempotency::IdempotencyKey,
     ids::{ApplicationId, DeploymentId},
     page::{Page, PageRequest},
@@ -66,6 +66,8 @@ pub struct SentCommit {
     pub deployment: DeploymentId,
     /// The commit.
     pub commit: CommitHash,
+    /// The digest of an upload; `None` for a push.
+    pub digest: Option<SourceDigest>,
     /// The way in which it was sent, such as "a push to `main`".
     pub what: String,
 }
@@ -166,7 +168,7 @@ impl Applications {
     }
 
     /// Creates an application with the source that was sent to its repository on this server, and requests the deployment
-    /// of that commit.
+    /// of that commit. A claimed key names the deployment.
     ///
     /// # Errors
     /// As [`create`](Applications::create).
@@ -176,8 +178,9 @@ impl Applications {
         id: ApplicationId,
         new: NewApplication,
         sent: SentCommit,
+        key: Option<IdempotencyKey>,
     ) -> Result<(ApplicationDetail, ShownVariables), Error> {
-        self.create_with(actor, id, new, None, Some(sent)).await
+        self.create_with(actor, id, new, key, Some(sent)).await
     }
 
     async fn create_with(
@@ -198,14 +201,15 @@ impl Applications {
         let organization = &actor.membership().ok_or(ORGANIZATION)?.organization;
         let application = Application::new(ids, organization, actor.user_id(), blueprint, secrets, now);
         let username = actor.user().username.as_str();
-        let (request, reason) = match sent {
+        // The resource is that of the response to a repeated request.
+        let (request, reason, resource) = match sent {
             None => {
                 let request = Request::of(&application, DeploymentKind::Fresh, &self.context);
-                (request, format!("by {username}"))
+                (request, format!("by {username}"), id.into())
             }
-            Some(SentCommit { deployment, commit, what }) => {
+            Some(SentCommit { deployment, commit, digest, what }) => {
                 let request = Request::of_commit(&application, deployment, commit, &self.context);
-                (request, format!("by {username}, by {what}"))
+                (request.with_digest(digest), format!("by {username}, by {what}"), deployment.into())
             }
         };
         let event = described(
@@ -218,7 +222,7 @@ impl Applications {
             &application.blueprint,
         );
         let conflict = conflicts(&application.blueprint);
-        let mut writes: Vec<_> = self.context.claim(key, id.into()).into_iter().collect();
+        let mut writes: Vec<_> = self.context.claim(key, resource).into_iter().collect();
         writes.extend(self.policy.quotas.require(scope, Limited::Applications, 1, now).map(Into::into));
         writes.extend(request.image_room(self.policy.quotas, &application, &self.context));
         writes.push(Write::Insert(Box::new(application)).into());

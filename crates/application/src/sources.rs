@@ -1,5 +1,6 @@
 //! Use cases of source that users send to this server: pushes and uploads.
 
+mod blocks;
 mod locator;
 mod push;
 mod recovery;
@@ -12,7 +13,9 @@ use launchway_domain::{
     applications::{Application, ApplicationRepository, Branch, GitUrl, Repository},
     audit::{Action as Did, Author, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
-    deployments::{BuildCache, CommitHash, DeploymentRepository, DeploymentState, Output, StepError},
+    deployments::{
+        BuildCache, CommitHash, DeploymentRepository, DeploymentState, Output, SourceDigest, StepError,
+    },
     ids::{ApplicationId, DeploymentId},
     quotas::Quotas,
     sources::{GitService, PendingSource, SourceFile, SourceRepositories, Spool},
@@ -25,7 +28,7 @@ use self::turns::Turns;
 pub use self::{
     locator::{SourceTarget, TargetName},
     push::Pushed,
-    upload::Uploaded,
+    upload::{UploadRequest, Uploaded},
 };
 use crate::{
     Error, ServiceContext,
@@ -183,13 +186,14 @@ impl Sources {
         how: &How,
     ) -> Result<(), StoreError> {
         let (id, commit) = (pending.deployment, pending.new.clone());
-        let request = Request::of_commit(application, id, commit, &self.context).with_cache(how.cache);
+        let request = Request::of_commit(application, id, commit, &self.context);
+        let request = request.with_cache(how.cache).with_digest(pending.digest.clone());
         let what = format!("requested a deployment of {} by {}", titled(&application.blueprint), how.what);
         let event =
             Event::new(Did::Create, Audited::Deployment, id, what).with("application_id", application.id);
         let event = how.details(event, &pending.new);
-        let mut writes: Vec<_> =
-            request.image_room(self.quotas, application, &self.context).into_iter().collect();
+        let mut writes: Vec<_> = self.context.claim(pending.key.clone(), id.into()).into_iter().collect();
+        writes.extend(request.image_room(self.quotas, application, &self.context));
         let reason = format!("by {}, by {}", pending.by, how.what);
         writes.extend(request.writes_because(&pending.by, &reason, &self.context));
         writes.push(self.context.record(author, event));
@@ -204,8 +208,8 @@ struct How {
     /// A noun with an article, such as "a push to `main`".
     what: String,
     branch: Branch,
-    /// The SHA-256 of an uploaded archive.
-    digest: Option<String>,
+    /// The digest of an upload.
+    digest: Option<SourceDigest>,
     /// The use of the build cache.
     cache: BuildCache,
 }
@@ -220,20 +224,19 @@ impl How {
         }
     }
 
-    fn upload(branch: &Branch, digest: &str, cache: BuildCache) -> Self {
-        let what = format!("an upload with the SHA-256 {digest}");
-        Self { what, branch: branch.clone(), digest: Some(digest.to_owned()), cache }
-    }
-
-    /// Returns an upload whose request is not known any more.
-    fn recovered_upload(branch: &Branch) -> Self {
-        Self { what: "an upload".to_owned(), branch: branch.clone(), digest: None, cache: BuildCache::Use }
+    /// Returns an upload. Announcements of earlier versions have no digest.
+    fn upload(branch: &Branch, digest: Option<SourceDigest>, cache: BuildCache) -> Self {
+        let what = match &digest {
+            Some(digest) => format!("an upload with the SHA-256 {}", digest.digits()),
+            None => "an upload".to_owned(),
+        };
+        Self { what, branch: branch.clone(), digest, cache }
     }
 
     fn details(&self, event: Event, commit: &CommitHash) -> Event {
         let event = event.with("branch", &self.branch).with("commit", commit);
         match &self.digest {
-            Some(digest) => event.with("sha256", digest),
+            Some(digest) => event.with("sha256", digest.digits()),
             None => event,
         }
     }

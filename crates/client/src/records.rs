@@ -112,11 +112,22 @@ pub(crate) struct Deployment {
     pub(crate) id: String,
     pub(crate) application_id: String,
     pub(crate) commit_hash: String,
+    /// Absent in responses of earlier servers.
+    #[serde(default)]
+    pub(crate) source_digest: String,
     pub(crate) status: Option<Status>,
     pub(crate) created_at: String,
 }
 
 impl Deployment {
+    /// Returns a short name of the source: the digest of an upload, or else the commit.
+    pub(crate) fn source(&self) -> String {
+        match self.source_digest.strip_prefix("sha256:") {
+            Some(digits) => format!("upload {}", digits.chars().take(12).collect::<String>()),
+            None => self.commit_hash.chars().take(7).collect(),
+        }
+    }
+
     /// Returns the state.
     pub(crate) fn state(&self) -> &str {
         self.status.as_ref().map_or("", |status| &status.status)

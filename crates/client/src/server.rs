@@ -1,7 +1,6 @@
 //! The HTTP client: one request, its envelope, and the meaning of an error.
 
 use std::{
-    fs::File,
     io::Read as _,
     sync::OnceLock,
     time::{Duration, Instant},
@@ -18,8 +17,8 @@ use url::Url;
 use crate::failure::{Failure, Kind, Outcome};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// The time for an upload.
-const UPLOAD_LIMIT: Duration = Duration::from_secs(3600);
+/// The time for a request that sends or builds much.
+const SLOW_LIMIT: Duration = Duration::from_secs(900);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The largest response. Logs of 1,000 lines of 88 KiB fit; a larger one is not from a Launchway server.
 const LARGEST_ANSWER: u64 = 128 << 20;
@@ -125,7 +124,7 @@ impl Server {
         let mut url = self.url.clone();
         let base = self.url.path().trim_end_matches('/');
         url.set_path(&format!("{base}/api/v1{path}"));
-        Request { server: self, method, url, body: Body::None, headers: Vec::new() }
+        Request { server: self, method, url, body: Body::None, headers: Vec::new(), limit: TIME_LIMIT }
     }
 }
 
@@ -133,8 +132,7 @@ impl Server {
 enum Body {
     None,
     Json(Value),
-    /// A gzipped archive.
-    Archive(File),
+    Bytes(Vec<u8>),
 }
 
 /// A request that was not sent yet.
@@ -144,6 +142,7 @@ pub(crate) struct Request<'a> {
     url: Url,
     body: Body,
     headers: Vec<(&'static str, String)>,
+    limit: Duration,
 }
 
 impl Request<'_> {
@@ -166,9 +165,14 @@ impl Request<'_> {
         Self { body: Body::Json(body), ..self }
     }
 
-    /// Sets a file as the body, which may take long to send.
-    pub(crate) fn archive(self, file: File) -> Self {
-        Self { body: Body::Archive(file), ..self }
+    /// Sets a body that is not text, and may take long to send.
+    pub(crate) fn bytes(self, body: Vec<u8>) -> Self {
+        Self { body: Body::Bytes(body), ..self }.slow()
+    }
+
+    /// Allows the request to take long.
+    pub(crate) fn slow(self) -> Self {
+        Self { limit: SLOW_LIMIT, ..self }
     }
 
     /// Adds a header.
@@ -206,7 +210,7 @@ impl Request<'_> {
     }
 
     fn exchange(self) -> Outcome<(u16, String)> {
-        let Self { server, method, url, body, headers } = self;
+        let Self { server, method, url, body, headers, limit } = self;
         let away = |error: &ureq::Error| away(server.url(), &reason(error));
         let mut request = http::Request::builder().method(method).uri(url.as_str());
         if let Some(token) = &server.token {
@@ -221,16 +225,17 @@ impl Request<'_> {
         let unsent =
             |error: http::Error| Failure::new(Kind::Usage, format!("the request cannot be sent: {error}"));
         let answered = match body {
-            Body::Archive(file) => {
-                let request = request.header("content-type", "application/octet-stream").body(file);
+            Body::Bytes(body) => {
+                let request = request.header("content-type", "application/octet-stream").body(body);
                 let request = server.agent.configure_request(request.map_err(unsent)?);
-                server.agent.run(request.timeout_global(Some(UPLOAD_LIMIT)).build())
+                server.agent.run(request.timeout_global(Some(limit)).build())
             }
             Body::Json(body) => {
                 let request = request.header("content-type", "application/json").body(body.to_string());
                 // A DELETE with a body is fine for the API, and unusual for the library.
                 let request = server.agent.configure_request(request.map_err(unsent)?);
-                server.agent.run(request.allow_non_standard_methods(true).build())
+                let request = request.allow_non_standard_methods(true).timeout_global(Some(limit));
+                server.agent.run(request.build())
             }
             Body::None => server.agent.run(request.body(()).map_err(unsent)?),
         };

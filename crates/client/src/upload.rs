@@ -1,159 +1,188 @@
-//! The files of a folder as an archive, for a server that cannot fetch them.
+//! Sends the files of a folder to a server that cannot fetch them: only what it does not have.
+
+mod files;
+mod part;
 
 use std::{
-    collections::BTreeSet,
-    fs::{self, File},
-    io::{self, Seek as _},
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    collections::HashSet,
+    time::{Duration, Instant},
 };
 
-use flate2::{Compression, write::GzEncoder};
-use ignore::WalkBuilder;
-use tar::{Builder, EntryType, Header};
+use launchway_domain::sources::{BlockId, BlockIds, MadeBlock};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use crate::failure::{Outcome, failed};
+pub(crate) use self::files::Folder;
+use self::part::PartWriter;
+use crate::{
+    failure::{Failure, Kind, Outcome, failed},
+    progress::{Bar, size},
+    screen::{Screen, visible},
+    server::{Server, fresh_key, retry_for},
+};
 
-/// A packed folder.
-#[derive(Debug)]
-pub(crate) struct Upload {
-    pub(crate) file: File,
-    pub(crate) files: usize,
-    pub(crate) bytes: u64,
+/// The time for which a request is sent again while the server is unreachable.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The number of times that blocks are sent that a server removed meanwhile.
+const ROUNDS: usize = 3;
+
+/// Sends the files of a folder.
+pub(crate) struct Uploader<'a> {
+    server: &'a Server,
+    screen: &'a Screen,
+    folder: &'a Folder,
+    /// The bytes of the bodies of requests.
+    sent: u64,
 }
 
-/// Packs the files of `folder` that neither `.gitignore` nor `.dockerignore` excludes. Those of `needed` are packed in any
-/// case: a `.dockerignore` may exclude even the Dockerfile.
-pub(crate) fn pack(folder: &Path, needed: &[&str]) -> Outcome<Upload> {
-    let cannot = || failed(format!("the files of {} cannot be packed", folder.display()));
-    let files = files(folder, needed).map_err(cannot())?;
-    let file = tempfile::tempfile().map_err(cannot())?;
-    let packed = archive(folder, &files, file).and_then(|mut file| {
-        let bytes = file.stream_position()?;
-        file.rewind()?;
-        Ok((file, bytes))
-    });
-    let (file, bytes) = packed.map_err(cannot())?;
-    Ok(Upload { file, files: files.len(), bytes })
+#[derive(Deserialize)]
+struct Missing {
+    missing: Vec<String>,
 }
 
-/// Returns the paths to pack, relative to `folder`.
-fn files(folder: &Path, needed: &[&str]) -> io::Result<BTreeSet<PathBuf>> {
-    let mut walk = WalkBuilder::new(folder);
-    walk.standard_filters(false)
-        .git_ignore(true)
-        .git_exclude(true)
-        .parents(false)
-        .require_git(false)
-        .add_custom_ignore_filename(".dockerignore")
-        .filter_entry(|entry| entry.file_name() != ".git");
-    let mut found = BTreeSet::new();
-    for entry in walk.build() {
-        let entry = entry.map_err(io::Error::other)?;
-        let kind = entry.file_type();
-        if kind.is_some_and(|kind| kind.is_file() || kind.is_symlink())
-            && let Ok(path) = entry.path().strip_prefix(folder)
-        {
-            found.insert(path.to_owned());
+impl<'a> Uploader<'a> {
+    pub(crate) fn new(server: &'a Server, screen: &'a Screen, folder: &'a Folder) -> Self {
+        Self { server, screen, folder, sent: 0 }
+    }
+
+    /// Sends what the server lacks, and deploys it by a request with the fields of `target`.
+    pub(crate) fn deploy(mut self, target: &Value) -> Outcome<Value> {
+        let begun = Instant::now();
+        let mut body = target.clone();
+        body["digest"] = self.folder.list.digest().to_string().into();
+        let mut missing = self.changed()?;
+        for round in 1.. {
+            self.send(missing)?;
+            self.sent += body.to_string().len() as u64;
+            let key = fresh_key()?;
+            let request = || {
+                self.server
+                    .post("/deploy/application/source/files")
+                    .body(body.clone())
+                    .once(&key)
+                    .slow()
+                    .send()
+            };
+            match retry_for(TIMEOUT, request, |failure| self.screen.remark(&lost(failure))) {
+                // The server may have removed blocks since it was asked.
+                Err(failure) if failure.kind == Kind::Conflict && round < ROUNDS => {
+                    missing = self.all_missing()?;
+                    if missing.is_empty() {
+                        return Err(failure);
+                    }
+                }
+                deployed => {
+                    let deployed = deployed?;
+                    let seconds = begun.elapsed().as_secs_f32();
+                    self.screen.remark(&format!("Uploaded {} in {seconds:.1} s", size(self.sent)));
+                    return Ok(deployed);
+                }
+            }
         }
+        Err(Failure::new(Kind::Unavailable, "the server removed files of this upload again and again"))
     }
-    found.extend(needed.iter().map(PathBuf::from).filter(|path| folder.join(path).is_file()));
-    Ok(found)
-}
 
-fn archive(folder: &Path, files: &BTreeSet<PathBuf>, file: File) -> io::Result<File> {
-    let mut archive = Builder::new(GzEncoder::new(file, Compression::fast()));
-    for path in files {
-        let place = folder.join(path);
-        let metadata = fs::symlink_metadata(&place)?;
-        let mut header = Header::new_gnu();
-        // The same files make the same archive.
-        header.set_mtime(0);
-        header.set_size(0);
-        if metadata.is_symlink() {
-            header.set_entry_type(EntryType::Symlink);
-            header.set_mode(0o777);
-            archive.append_link(&mut header, path, fs::read_link(&place)?)?;
-        } else {
-            let is_executable = metadata.permissions().mode() & 0o100 != 0;
-            header.set_mode(if is_executable { 0o755 } else { 0o644 });
-            let content = fs::read(&place)?;
-            header.set_size(content.len() as u64);
-            archive.append_data(&mut header, path, content.as_slice())?;
+    /// Returns the blocks that the server lacks. What is below a block that it has is not asked about.
+    fn changed(&mut self) -> Outcome<HashSet<BlockId>> {
+        let folder = self.folder;
+        let levels: Vec<&[MadeBlock]> = folder.list.levels().collect();
+        let root = 0..1;
+        let (mut missing, mut wanted) = (HashSet::new(), vec![root]);
+        for level in levels {
+            let asked: Vec<&MadeBlock> = wanted.iter().flat_map(|range| &level[range.clone()]).collect();
+            let lacks = self.ask(asked.iter().map(|block| block.id))?;
+            let lacking = asked.into_iter().filter(|block| lacks.contains(&block.id));
+            wanted = lacking.map(|block| block.children.clone()).collect();
+            missing.extend(lacks);
         }
+        let files = wanted.into_iter().flat_map(|range| &folder.files[range]);
+        missing.extend(self.ask(files.flat_map(|file| file.blocks.iter().copied()))?);
+        Ok(missing)
     }
-    archive.into_inner()?.finish()
-}
 
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
+    fn all_missing(&mut self) -> Outcome<HashSet<BlockId>> {
+        let folder = self.folder;
+        let list = folder.list.levels().flatten().map(|block| block.id);
+        self.ask(list.chain(folder.places.keys().copied()))
+    }
 
-    use flate2::read::GzDecoder;
-
-    use super::*;
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+    /// Returns those of `ids` that the server lacks.
+    fn ask(&mut self, ids: impl Iterator<Item = BlockId>) -> Outcome<HashSet<BlockId>> {
+        let ids: Vec<BlockId> = ids.collect::<HashSet<_>>().into_iter().collect();
+        let mut lacks = HashSet::new();
+        for some in ids.chunks(BlockIds::MOST) {
+            let body = json!({"blocks": some.iter().map(ToString::to_string).collect::<Vec<_>>()});
+            self.sent += body.to_string().len() as u64;
+            let request = || {
+                let path = "/deploy/application/source/blocks/missing";
+                self.server.post(path).body(body.clone()).receive::<Missing>()
+            };
+            let answer = retry_for(TIMEOUT, request, |failure| self.screen.remark(&lost(failure)))?;
+            for id in answer.missing {
+                let odd =
+                    |_| Failure::new(Kind::Failed, format!("the server asks for `{id}`, which is no block"));
+                lacks.insert(id.parse().map_err(odd)?);
+            }
         }
-        folder
+        Ok(lacks)
     }
 
-    fn names(upload: Upload) -> Vec<String> {
-        let mut archive = tar::Archive::new(GzDecoder::new(upload.file));
-        let entries = archive.entries().unwrap();
-        entries.map(|entry| entry.unwrap().path().unwrap().display().to_string()).collect()
+    /// Sends blocks: those of files in the order of their paths, and those of the list last, so that a server that has a
+    /// block of the list has its files.
+    fn send(&mut self, missing: HashSet<BlockId>) -> Outcome {
+        let folder = self.folder;
+        let mut places: Vec<_> =
+            missing.iter().filter_map(|id| folder.places.get(id).map(|place| (*id, *place))).collect();
+        places.sort_unstable_by_key(|(_, place)| (place.file, place.offset));
+        let bytes = places.iter().map(|(_, place)| place.length).sum();
+        let files = places.iter().map(|(_, place)| place.file).collect::<HashSet<_>>().len();
+        let mut bar = Bar::new(self.screen, bytes, files);
+        if !missing.is_empty() {
+            let (count, all) = (folder.count(), size(folder.bytes()));
+            let new = if files == count { String::new() } else { format!(": {files} new or changed") };
+            bar.print(&format!("Uploading {count} files, {all}{new}"));
+        }
+        let (mut part, mut last) = (PartWriter::new(), None);
+        for (id, place) in places {
+            let file = &folder.files[place.file];
+            let path = folder.root.join(&file.path);
+            let block = files::read(&path, file.mode, place.offset, place.length)
+                .map_err(failed(format!("{} cannot be read", path.display())))?;
+            if BlockId::of(&block) != id {
+                let sentence = format!("{} was changed during the upload", path.display());
+                return Err(Failure::new(Kind::Failed, sentence).hint("run the command again"));
+            }
+            if part.is_full(block.len()) {
+                self.send_part(&mut part, &mut bar)?;
+            }
+            part.add(&block, usize::from(last != Some(place.file)));
+            last = Some(place.file);
+        }
+        let list = folder.list.levels().collect::<Vec<_>>().into_iter().rev().flatten();
+        for block in list.filter(|block| missing.contains(&block.id)) {
+            if part.is_full(block.content.len()) {
+                self.send_part(&mut part, &mut bar)?;
+            }
+            part.add_list(&block.content);
+        }
+        self.send_part(&mut part, &mut bar)
     }
 
-    #[test]
-    fn ignored_files_stay_here() {
-        let folder = folder(&[
-            (".gitignore", "node_modules\n*.log\n!keep.log\n/.env\n"),
-            (".dockerignore", "docs\nDockerfile\n"),
-            ("Dockerfile", "FROM x"),
-            (".env", "SECRET=1"),
-            (".dotfile", ""),
-            (".git/config", ""),
-            ("a.log", ""),
-            ("keep.log", ""),
-            ("docs/a.md", ""),
-            ("node_modules/x/index.js", ""),
-            ("src/.gitignore", "generated\n"),
-            ("src/generated/a", ""),
-            ("src/main.js", ""),
-        ]);
-        symlink("src/main.js", folder.path().join("main")).unwrap();
-        let packed = pack(folder.path(), &["Dockerfile", "missing"]).unwrap();
-        assert_eq!(packed.files, 8);
-        assert_eq!(
-            names(packed),
-            [
-                ".dockerignore",
-                ".dotfile",
-                ".gitignore",
-                "Dockerfile",
-                "keep.log",
-                "main",
-                "src/.gitignore",
-                "src/main.js"
-            ]
-        );
-    }
-
-    #[test]
-    fn the_same_files_make_the_same_archive() {
-        let packed = || {
-            let folder = folder(&[("a", "x"), ("b/c", "y")]);
-            let mut upload = pack(folder.path(), &[]).unwrap();
-            let mut bytes = Vec::new();
-            io::Read::read_to_end(&mut upload.file, &mut bytes).unwrap();
-            assert_eq!(bytes.len() as u64, upload.bytes);
-            bytes
+    /// Sends a part, and again when the connection is cut.
+    fn send_part(&mut self, part: &mut PartWriter, bar: &mut Bar<'_>) -> Outcome {
+        let Some(whole) = std::mem::replace(part, PartWriter::new()).finish()? else { return Ok(()) };
+        bar.draw();
+        self.sent += whole.body.len() as u64;
+        let request = || {
+            let path = "/deploy/application/source/blocks";
+            self.server.post(path).bytes(whole.body.clone()).send()
         };
-        assert_eq!(packed(), packed());
+        retry_for(TIMEOUT, request, |failure| bar.print(&lost(failure)))?;
+        bar.advance(whole.bytes, whole.files);
+        Ok(())
     }
+}
+
+fn lost(failure: &Failure) -> String {
+    format!("{}; trying again", visible(&failure.to_string()))
 }

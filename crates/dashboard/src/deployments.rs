@@ -120,7 +120,10 @@ fn steps(deployment: &Deployment, application: &Application) -> Vec<Step> {
         Failed | Cancelled if !is_site && deployment.image.is_none() => 2,
         Failed | Cancelled => 3,
     };
-    let commit = deployment.commit.as_ref().map(|commit| format!("commit {}", commit.short()));
+    let commit = deployment.commit.as_ref().map(|commit| match &deployment.source_digest {
+        Some(digest) => format!("upload {}", digest.as_str()),
+        None => format!("commit {}", commit.short()),
+    });
     // The name of an image that was built here consists of ids, which say nothing.
     let image = deployment.image.as_ref().map(ImageName::as_str);
     let image = image.filter(|name| !name.starts_with("launchway/")).map(str::to_owned);

@@ -388,6 +388,7 @@ table! {
         breakdown -> Nullable<Text>,
         further_copies -> Nullable<Text>,
         no_cache -> Bool,
+        source_digest -> Nullable<Text>,
     }
 }
 

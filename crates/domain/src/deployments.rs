@@ -28,7 +28,7 @@ pub use self::{
     composition::{ComposeSource, Composer, Composition, CompositionPlan, CompositionRepository, Sidecar},
     deployment::{
         BuildCache, CommitHash, ContainerId, ContainerRecord, ContainerState, Deployment, DeploymentKind,
-        DeploymentStatus, ImageDigest, ImageName, ServiceName,
+        DeploymentStatus, ImageDigest, ImageName, ServiceName, SourceDigest,
     },
     end::EndCause,
     image_records::{EngineImageId, ImageRecord, ImageRecords, ImageSize},

@@ -4,8 +4,10 @@
 //! moves, and [ended](SourceRepositories::end) after its deployment is committed. So a server that was killed in between
 //! knows at its next start what is missing.
 
+mod blocks;
 mod changes;
 mod detection;
+mod file_list;
 mod pkt_line;
 mod push;
 mod report;
@@ -16,9 +18,13 @@ use async_trait::async_trait;
 
 #[cfg(feature = "mock")]
 pub use self::changes::MockChangeDetector;
+#[cfg(feature = "hashes")]
+pub use self::file_list::{FileList, MadeBlock};
 pub use self::{
+    blocks::{BlockId, BlockIds, BlockLimits, StoredPart},
     changes::{ChangeDetector, Comparison},
     detection::{Detected, MANIFEST, SourceFile, detect, is_read},
+    file_list::{FileMode, InvalidFileList, ListBlock, ListedFile},
     pkt_line::{PktLine, packet, pkt_lines, progress, sideband},
     push::{InvalidPush, PushRequest, RefUpdate},
     report::Report,
@@ -26,7 +32,8 @@ pub use self::{
 use crate::{
     applications::Branch,
     clock::Timestamp,
-    deployments::{CommitHash, Output, StepError},
+    deployments::{CommitHash, Output, SourceDigest, StepError},
+    idempotency::IdempotencyKey,
     ids::{ApplicationId, DeploymentId, OrganizationId},
 };
 
@@ -94,6 +101,34 @@ pub struct PendingSource {
     pub new: CommitHash,
     /// The name of the user, for display.
     pub by: String,
+    /// The digest of an upload; `None` for a push.
+    pub digest: Option<SourceDigest>,
+    /// The key of the request, which is claimed with the deployment.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// The files of an upload.
+#[derive(Debug)]
+pub enum Upload {
+    /// A gzipped tar archive.
+    Archive(Received),
+    /// A list of files, whose blocks an organization has sent.
+    Files {
+        /// The organization.
+        organization: OrganizationId,
+        /// The lines of the list. Its digest is that of the root block.
+        list: Received,
+    },
+}
+
+impl Upload {
+    /// Returns the hexadecimal SHA-256 of the archive, or the digest of the list.
+    #[must_use]
+    pub fn sha256(&self) -> &str {
+        match self {
+            Self::Archive(sent) | Self::Files { list: sent, .. } => &sent.sha256,
+        }
+    }
 }
 
 /// The author and the message of the commit of an upload.
@@ -167,17 +202,56 @@ pub trait SourceRepositories: Send + Sync {
     /// machine.
     async fn receive(&self, id: ApplicationId, push: Received) -> Result<Vec<u8>, StepError>;
 
-    /// Stores the files of a gzipped tar archive as a commit, without a reference to it.
+    /// Stores the files of an upload as a commit, without a reference to it.
     ///
     /// # Errors
-    /// [`StepError::Rejected`] for an archive that is damaged or unsafe, or whose content is larger than allowed;
+    /// [`StepError::Rejected`] for an upload that is damaged or unsafe, or whose content is larger than allowed;
     /// [`StepError::Retryable`] for an error of this machine.
     async fn import(
         &self,
         id: ApplicationId,
-        archive: Received,
+        upload: Upload,
         commit: &UploadCommit,
     ) -> Result<CommitHash, StepError>;
+
+    /// Returns those of `ids` that are not among the blocks of an organization.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] on a file system error.
+    async fn missing_blocks(
+        &self,
+        organization: OrganizationId,
+        ids: Vec<BlockId>,
+    ) -> Result<Vec<BlockId>, StepError>;
+
+    /// Stores the blocks of a part durably, for an organization alone. A part is gzipped, and each block in it follows its
+    /// length, a big-endian number of four bytes. Blocks that were not used for long make room for it.
+    ///
+    /// # Errors
+    /// [`StepError::Rejected`] for a part that is damaged or larger than allowed, [`StepError::Retryable`] on a file system
+    /// error.
+    async fn store_blocks(
+        &self,
+        organization: OrganizationId,
+        part: Received,
+    ) -> Result<StoredPart, StepError>;
+
+    /// Returns the list of files with this digest; `None` if a block of the list or of its files is missing.
+    ///
+    /// # Errors
+    /// [`StepError::Rejected`] for a list that is damaged or larger than allowed, [`StepError::Retryable`] on a file system
+    /// error.
+    async fn file_list(
+        &self,
+        organization: OrganizationId,
+        digest: BlockId,
+    ) -> Result<Option<Upload>, StepError>;
+
+    /// Removes blocks that were not used for two weeks.
+    ///
+    /// # Errors
+    /// [`StepError::Retryable`] on a file system error.
+    async fn remove_unused_blocks(&self) -> Result<(), StepError>;
 
     /// Returns the commit of a reference; `None` if there is no such reference, or no repository.
     ///

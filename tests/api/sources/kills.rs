@@ -15,6 +15,7 @@ on_both!(
     what_a_killed_server_began_is_finished,
     a_kill_at_any_time_leaves_both_or_neither,
     the_lock_of_a_killed_git_blocks_no_push,
+    a_kill_at_every_point_of_a_push_is_recovered,
 );
 
 /// Announces a move of `main`, as a server does before it receives a push.
@@ -124,4 +125,62 @@ fn the_lock_of_a_killed_git_blocks_no_push(mut ada: Developer) {
     file.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
     ada.push(&site, &[&ada.remote(SHOP), "main"]);
     assert_eq!(ada.head(&id, "refs/heads/main"), Some(third));
+}
+
+/// The points of a push at which a server can be killed, in their order.
+const POINTS: [&str; 5] = [
+    "the announcement is a draft",
+    "the push is announced",
+    "the branch has moved",
+    "the deployment is committed",
+    "the upload before it is forgotten",
+];
+
+fn a_kill_at_every_point_of_a_push_is_recovered(mut ada: Developer) {
+    let site = ada.site("site");
+    let id = ada.pushed_shop(&site);
+    let hosted = ada.hosted(&id);
+    let upload = "refs/launchway/upload/main";
+    for (point, name) in POINTS.into_iter().enumerate() {
+        let before = ada.finished(&id).len();
+        let first = ada.head(&id, "refs/heads/main").unwrap();
+        let second = site.write("index.html", format!("page {point}")).commit();
+        let deployment = format!("0198c9f2-7c1e-7000-8000-00000000000{point}");
+        // A push removes the upload before it.
+        git(&hosted, &["--git-dir=.", "update-ref", upload, &first]);
+        announce(&ada, &id, &deployment, &first, &second);
+        let pending = ada.server.data_dir().join("git/pending");
+        if point == 0 {
+            fs::rename(pending.join(&deployment), pending.join(format!(".{deployment}"))).unwrap();
+        }
+        ada.server.kill();
+        if point >= 2 {
+            let pushed = git(site.path(), &["push", "--quiet", "--force", hosted.to_str().unwrap(), "main"]);
+            assert!(pushed.status.success(), "{name}");
+        }
+        ada.restart();
+        if point >= 3 {
+            // Now that the deployment is committed: the server is killed before it ends the announcement.
+            ada.finished(&id);
+            announce(&ada, &id, &deployment, &first, &second);
+            ada.server.kill();
+            if point == 3 {
+                git(&hosted, &["--git-dir=.", "update-ref", upload, &first]);
+            }
+            ada.restart();
+        }
+        let has_moved = point >= 2;
+        let all = ada.finished(&id);
+        assert_eq!(all.len(), before + usize::from(has_moved), "{name}: {all:?}");
+        let head = if has_moved { second } else { first.clone() };
+        assert_eq!(ada.head(&id, "refs/heads/main"), Some(head.clone()), "{name}");
+        assert_eq!(all.iter().any(|one| one["id"] == deployment.as_str()), has_moved, "{name}");
+        let uploaded = if has_moved { None } else { Some(first) };
+        assert_eq!(ada.head(&id, upload), uploaded, "{name}");
+        let left = fs::read_dir(&pending).unwrap().filter(|one| {
+            let name = one.as_ref().unwrap().file_name();
+            !name.to_string_lossy().starts_with('.')
+        });
+        assert_eq!(left.count(), 0, "{name}");
+    }
 }

@@ -13,7 +13,7 @@ on_both!(
 );
 
 /// Packs files; a target of a symbolic link begins with `->`.
-fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, text) in files {
         let mut header = tar::Header::new_gnu();

@@ -1,15 +1,20 @@
 //! The upload of source, and the applications that source creates.
 
-use actix_web::web::Data;
+mod blocks;
+
+use actix_web::{HttpRequest, web::Data};
 use launchway_application::{
     Error,
     applications::NewApplication,
-    sources::{NewSource, SourceTarget, TargetName},
+    sources::{NewSource, SourceTarget, TargetName, UploadRequest},
 };
 use launchway_domain::{
     applications::{ApplicationName, Environment},
+    deployments::BuildCache,
+    idempotency::BodyHash,
     ids::ApplicationId,
-    sources::{MANIFEST, detect},
+    sources::{MANIFEST, Received, Spool, Upload, detect},
+    value::InvalidValue,
 };
 use serde_json::{Map, Value, json};
 
@@ -20,20 +25,24 @@ use crate::{
     caller::Caller,
     deployments::build_cache,
     endpoint::{Description, Endpoint, Part},
-    envelope::{Reply, success},
+    envelope::Envelope,
     error::{ApiError, Code},
     fields::{Choice, Fields},
     git::body::{Refused, collect},
+    idempotent::{Idempotent, Once, Stored, describe_key},
     input::{Input, input},
     query::Query,
     views::deployments::DeploymentView,
 };
 
+/// The environment of an application that is named without one.
+const USUAL_ENVIRONMENT: &str = "production";
+
 pub(super) fn endpoints() -> Vec<Endpoint> {
-    vec![
+    let mut endpoints = blocks::endpoints();
+    endpoints.push(
         Endpoint::post("/api/v1/deploy/application/source", "upload_source", upload_source)
             .summary("Upload and deploy the source of an application")
-            .cli("launchway deploy --upload")
             .about(
                 "The body is a gzipped tar archive of regular files, folders and symbolic links that stay inside. With `id` \
                  it is deployed to that application; with `name` to the one of this name, which is created if there is none: \
@@ -41,7 +50,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )
             .requires(CREATE)
             .fails(&[Code::Conflict, Code::NotFound, Code::RateLimited]),
-    ]
+    );
+    endpoints
 }
 
 input! {
@@ -57,63 +67,125 @@ input! {
     }
 }
 
-/// A gzipped tar archive, whose size is limited by `LAUNCHWAY_MAX_SOURCE_SIZE`.
-pub(crate) struct SourceArchive;
+/// A gzipped body, whose size is limited by `LAUNCHWAY_MAX_SOURCE_SIZE`.
+pub(crate) struct Gzipped;
 
-impl Part for Body<SourceArchive> {
+impl Part for Body<Gzipped> {
     fn describe(description: &mut Description) {
         description.body(|_| json!({"type": "string", "format": "binary"}), true);
         // Generators of clients know no type for gzip.
         description.body_type = "application/octet-stream";
-        description.fails(&[Code::ValidationFailed, Code::RequestTimeout, Code::PayloadTooLarge]);
+        description.fails(&[
+            Code::ValidationFailed,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+            Code::RateLimited,
+        ]);
+    }
+}
+
+impl Part for Idempotent<Gzipped> {
+    fn describe(description: &mut Description) {
+        Body::<Gzipped>::describe(description);
+        describe_key(description);
+    }
+}
+
+impl Body<Gzipped> {
+    /// Stores the body in a file.
+    async fn collect(self, api: &Data<Api>, spool: Box<dyn Spool>) -> Result<Received, ApiError> {
+        let _permit = crate::git::body::permit(api).await.map_err(|_busy| {
+            ApiError::from(Error::RateLimited { retry_after: std::time::Duration::from_secs(5) })
+        })?;
+        let collected = collect(self.into_payload(), spool, api.options.body_timeout).await;
+        collected.body.map_err(|refused| match refused {
+            Refused::Incomplete(sentence) => ApiError::new(Code::RequestTimeout, sentence),
+            Refused::TooLarge(sentence) => ApiError::new(Code::PayloadTooLarge, sentence),
+            Refused::Failed(error) => ApiError::unavailable(error),
+        })
     }
 }
 
 async fn upload_source(
     api: Data<Api>,
+    request: HttpRequest,
     caller: Caller,
     query: Query<UploadQuery>,
-    body: Body<SourceArchive>,
-) -> Reply<DeploymentView> {
-    let sources = &api.services.sources;
+    body: Idempotent<Gzipped>,
+) -> Result<Stored<Envelope<DeploymentView>>, ApiError> {
     // First, so that the query of somebody who may not deploy is not looked at.
-    let spool = sources.spool(&caller).await?;
-    let query = query.read()?;
-    let cache = build_cache(query.no_cache.as_ref().map(|choice| choice.0));
-    let target = target(&api, &caller, query).await?;
-    let _permit = crate::git::body::permit(&api).await.map_err(|_busy| {
-        ApiError::from(Error::RateLimited { retry_after: std::time::Duration::from_secs(5) })
-    })?;
-    let collected = collect(body.into_payload(), spool, api.options.body_timeout).await;
-    let archive = collected.body.map_err(|refused| match refused {
-        Refused::Incomplete(sentence) => ApiError::new(Code::RequestTimeout, sentence),
-        Refused::TooLarge(sentence) => ApiError::new(Code::PayloadTooLarge, sentence),
-        Refused::Failed(error) => ApiError::unavailable(error),
-    })?;
-    let uploaded = sources.upload(&caller, &target, archive, cache, &describe).await?;
-    let detail = api.services.deployments.written(&caller, uploaded.deployment).await?;
-    Ok(success("Deployment created successfully", detail.into()))
+    let spool = api.services.sources.spool(&caller).await?;
+    let UploadQuery { id, name, environment, no_cache } = query.read()?;
+    let named = Named { id, name, environment };
+    named.check()?;
+    let cache = build_cache(no_cache.map(|choice| choice.0));
+    let (body, header) = body.into_parts();
+    let archive = body.collect(&api, spool).await?;
+    let hash = BodyHash::of(format!("{} {}", archive.sha256, request.query_string()).as_bytes());
+    let once = header.once(&caller, CREATE, hash)?;
+    deploy(&api, &caller, once, named, async |_| Ok(Upload::Archive(archive)), cache).await
 }
 
-async fn target(api: &Api, caller: &Caller, query: UploadQuery) -> Result<SourceTarget, ApiError> {
-    let sources = &api.services.sources;
-    match query {
-        UploadQuery { id: Some(id), name: None, environment: None, .. } => {
-            let (actor, target) = sources.by_id(caller, id).await?;
-            // The header names the organization.
-            let is_here = actor.organization().ok() == caller.organization().ok();
-            if is_here { Ok(target) } else { Err(Error::NotFound("the application").into()) }
+/// Deploys an upload once.
+async fn deploy(
+    api: &Api,
+    caller: &Caller,
+    once: Once,
+    named: Named,
+    upload: impl AsyncFnOnce(&Caller) -> Result<Upload, Error>,
+    cache: BuildCache,
+) -> Result<Stored<Envelope<DeploymentView>>, ApiError> {
+    let (sources, deployments) = (&api.services.sources, &api.services.deployments);
+    once.answer(
+        api,
+        "Deployment created successfully",
+        async |key| {
+            // In this order: nobody who may not deploy learns of applications.
+            let request = UploadRequest { upload: upload(caller).await?, cache, key };
+            let target = named.target(api, caller).await?;
+            let uploaded = sources.upload(caller, &target, request, &describe).await?;
+            deployments.written(caller, uploaded.deployment).await
+        },
+        async |id| deployments.written(caller, id.into()).await,
+        DeploymentView::from,
+    )
+    .await
+}
+
+/// The application of an upload, as a request names it.
+struct Named {
+    id: Option<ApplicationId>,
+    name: Option<ApplicationName>,
+    environment: Option<Environment>,
+}
+
+impl Named {
+    fn check(&self) -> Result<(), ApiError> {
+        match (&self.id, &self.name, &self.environment) {
+            (Some(_), None, None) | (None, Some(_), _) => Ok(()),
+            _ => {
+                let message = "either id, or name with an optional environment, is required";
+                Err(ApiError::new(Code::ValidationFailed, message))
+            }
         }
-        UploadQuery { id: None, name: Some(name), environment, .. } => {
-            let environment = match environment {
-                Some(environment) => environment,
-                None => "production".parse().map_err(|_never| ApiError::internal("no environment"))?,
-            };
-            Ok(sources.by_name(caller, TargetName { name, environment }).await?)
-        }
-        _ => {
-            let message = "either id, or name with an optional environment, is required";
-            Err(ApiError::new(Code::ValidationFailed, message))
+    }
+
+    async fn target(self, api: &Api, caller: &Caller) -> Result<SourceTarget, Error> {
+        let sources = &api.services.sources;
+        match (self.id, self.name) {
+            (None, Some(name)) => {
+                let usual =
+                    || USUAL_ENVIRONMENT.parse().map_err(|error: InvalidValue| Error::Internal(error.into()));
+                let environment = self.environment.map_or_else(usual, Ok)?;
+                sources.by_name(caller, TargetName { name, environment }).await
+            }
+            (Some(id), _) => {
+                let (actor, target) = sources.by_id(caller, id).await?;
+                // The header names the organization.
+                let is_here = actor.organization().ok() == caller.organization().ok();
+                if is_here { Ok(target) } else { Err(Error::NotFound("the application")) }
+            }
+            (None, None) => Err(Error::NotFound("the application")),
         }
     }
 }

@@ -29,6 +29,7 @@ use launchway_domain::{
     organizations::{Description, OrganizationName, Role},
     previews::{CodeHostApi, CodeHostName, PreviewLifetime, PreviewLimit},
     secret::Secret,
+    sources::{BlockId, BlockIds},
     users::{EmailAddress, FontFamily, FontSize, Language, Theme, Username},
     value::InvalidValue,
     webhooks::RequestNumber,
@@ -127,6 +128,7 @@ texts!(
     ApplicationName => text_like("^[A-Za-z0-9][A-Za-z0-9 _-]{0,62}$", "shop"),
     CodeHostApi => short_text_like(r"^https?://[A-Za-z0-9.\-\[\]:]+(?:/[A-Za-z0-9._~\-/]*)?$", 1024, "https://git.example.com/api/v1"),
     CodeHostName => short_text_like(r"^[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?(?::[0-9]{1,5})?$", 260, "github.com"),
+    BlockId => text_like("^[0-9a-f]{64}$", "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"),
     BasePath => short_text_like(INSIDE, 1024, "/"),
     Branch => short_text_like(
         r"^(?![-./])(?!.*(?:\.\.|@\{|/\.|//|\.lock(?:/|$)|[/.]$))(?!(?:@|HEAD)$)[^\u0000-\u0020\u007f-\u009f~^:?*\[\\]+$",
@@ -303,6 +305,16 @@ impl Field for WatchPaths {
     fn schema() -> Value {
         let pattern = line_of(1, WatchPath::LONGEST, "apps/web/**");
         json!({"type": "array", "items": pattern, "maxItems": Self::MOST})
+    }
+}
+
+impl Field for BlockIds {
+    fn read(value: Value) -> Result<Self, Invalid> {
+        Ok(strings(value)?.try_into()?)
+    }
+
+    fn schema() -> Value {
+        json!({"type": "array", "items": BlockId::schema(), "minItems": 1, "maxItems": Self::MOST})
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct DeploymentView {
     #[schema(no_recursion)]
     application: Option<Box<ApplicationView>>,
     commit_hash: String,
+    /// The digest of the upload that the commit was made of: `sha256:` and 64 digits; empty if the source is no upload.
+    source_digest: String,
     container_id: String,
     container_image: String,
     container_name: String,
@@ -57,6 +59,9 @@ impl From<&Deployment> for DeploymentView {
             application: None,
             commit_hash: text(
                 deployment.commit.as_ref().map(launchway_domain::deployments::CommitHash::as_str),
+            ),
+            source_digest: text(
+                deployment.source_digest.as_ref().map(launchway_domain::deployments::SourceDigest::as_str),
             ),
             container_id: text(container.map(|container| container.id.as_str())),
             container_image: text(

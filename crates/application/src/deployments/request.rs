@@ -3,7 +3,7 @@
 use launchway_domain::{
     applications::{Application, BuildPack},
     auth::Actor,
-    deployments::{BuildCache, CommitHash, Deployment, DeploymentKind, Write},
+    deployments::{BuildCache, CommitHash, Deployment, DeploymentKind, SourceDigest, Write},
     ids::DeploymentId,
     jobs::{JobKind, NewJob, Pool, Write as JobWrite},
     logs::{Level, NewLine, Write as LogWrite},
@@ -49,6 +49,12 @@ impl Request {
         request.deployment.commit = Some(commit);
         request.job.payload = id.to_string();
         request
+    }
+
+    /// Returns the same deployment with the digest of the upload that its commit was made of.
+    pub(crate) fn with_digest(mut self, digest: Option<SourceDigest>) -> Self {
+        self.deployment.source_digest = digest;
+        self
     }
 
     /// Returns the guard that fails when the deployment makes an image, and the organization's images take

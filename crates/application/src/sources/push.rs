@@ -4,6 +4,7 @@ use launchway_domain::{
     applications::{Application, Branch, GitUrl},
     auth::Actor,
     deployments::{CommitHash, StepError},
+    idempotency::IdempotencyKey,
     ids::{ApplicationId, DeploymentId},
     sources::{PendingSource, PushRequest, Received, RefUpdate, Report, branch_reference, upload_reference},
 };
@@ -93,6 +94,8 @@ impl Sources {
             old: update.old.clone(),
             new,
             by: actor.user().username.as_str().to_owned(),
+            digest: None,
+            key: None,
         };
         self.ports.repositories.begin(&pending).await.map_err(refused)?;
         let pushed = self.receive_and_deploy(actor, application, (&push, body), &pending, &branch).await;
@@ -200,7 +203,7 @@ impl Sources {
         if !self.is_accepted(id, (push, &report), (branch_reference(branch).as_str(), commit)).await? {
             return Ok(Pushed { report, ..Pushed::default() });
         }
-        match self.create(actor, (id, name), (branch, commit), &How::push(branch), describe).await {
+        match self.create(actor, (id, name), (branch, commit), (&How::push(branch), None), describe).await {
             Ok(deployment) => {
                 let TargetName { name, environment } = name;
                 let lines = vec![
@@ -219,7 +222,7 @@ impl Sources {
         actor: &Actor,
         (id, name): (ApplicationId, &TargetName),
         (branch, commit): (&Branch, &CommitHash),
-        how: &How,
+        (how, key): (&How, Option<IdempotencyKey>),
         describe: &Describe,
     ) -> Result<DeploymentId, Error> {
         let files = self.ports.repositories.top_files(id, commit).await.map_err(refused)?;
@@ -227,8 +230,9 @@ impl Sources {
         let source = NewSource { name: name.clone(), repository, branch: branch.clone(), files };
         let new = describe(&source).map_err(Error::Invalid)?;
         let deployment: DeploymentId = self.context.ids.next().into();
-        let sent = SentCommit { deployment, commit: commit.clone(), what: how.what.clone() };
-        self.applications.create_from_source(actor, id, new, sent).await?;
+        let (digest, what) = (how.digest.clone(), how.what.clone());
+        let sent = SentCommit { deployment, commit: commit.clone(), digest, what };
+        self.applications.create_from_source(actor, id, new, sent, key).await?;
         Ok(deployment)
     }
 

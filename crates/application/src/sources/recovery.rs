@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use launchway_domain::{
     audit::{Author, Chain},
+    deployments::BuildCache,
     organizations::Scope,
     sources::{PendingSource, branch_reference, upload_reference},
     store::StoreError,
@@ -33,7 +34,7 @@ impl Sources {
     async fn finish(&self, pending: &PendingSource) -> Result<(), Error> {
         let scope = Scope::of_record(pending.organization);
         if self.ports.deployments.get(scope, pending.deployment).await?.is_some() {
-            return Ok(());
+            return self.finish_recorded(pending).await;
         }
         if self.head(pending.application, &pending.reference).await? != Some(pending.new.clone()) {
             return Ok(());
@@ -47,7 +48,7 @@ impl Sources {
                 Some(How::push(branch))
             } else {
                 let is_upload = pending.reference == upload_reference(branch);
-                is_upload.then(|| How::recovered_upload(branch))
+                is_upload.then(|| How::upload(branch, pending.digest.clone(), BuildCache::Use))
             }
         });
         // The application has another branch or another source since.
@@ -71,7 +72,19 @@ impl Sources {
         }
     }
 
-    /// Removes repositories of deleted applications, until `stop` is true.
+    /// Makes a redeployment use the branch of a push whose deployment was recorded, unless something was deployed since.
+    async fn finish_recorded(&self, pending: &PendingSource) -> Result<(), Error> {
+        let branch = pending.reference.strip_prefix("refs/heads/").and_then(|name| name.parse().ok());
+        let Some(branch) = branch else { return Ok(()) };
+        let scope = Scope::of_record(pending.organization);
+        let newest = self.ports.deployments.newest(scope, &[pending.application]).await?;
+        match newest.iter().any(|deployment| deployment.id == pending.deployment) {
+            true => self.forget_upload(pending.application, &branch).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Removes repositories of deleted applications and unused blocks of uploads, until `stop` is true.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         let work = async {
             loop {
@@ -79,6 +92,10 @@ impl Sources {
                 if let Err(error) = self.remove_orphans().await {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "repositories of deleted applications could not be removed");
+                }
+                if let Err(error) = self.ports.repositories.remove_unused_blocks().await {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "unused blocks of uploads could not be removed");
                 }
                 sleep(PAUSE).await;
             }

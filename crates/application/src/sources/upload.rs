@@ -3,16 +3,36 @@
 use launchway_domain::{
     applications::{Application, Branch},
     auth::Actor,
-    deployments::{BuildCache, CommitHash},
+    deployments::{BuildCache, CommitHash, SourceDigest},
+    idempotency::IdempotencyKey,
     ids::{ApplicationId, DeploymentId},
-    sources::{PendingSource, Received, UploadCommit, upload_reference},
+    sources::{PendingSource, Upload, UploadCommit, upload_reference},
+    value::InvalidValue,
 };
 
-use super::{CREATE, Describe, How, SourceTarget, Sources, TargetName, is_hosted, refused};
+use super::{CREATE, Describe, How, SourceTarget, Sources, TargetName, blocks::invalid, is_hosted, refused};
 use crate::{Error, applications::APPLICATION};
 
 /// The branch that an application follows after its first upload.
 const USUAL_BRANCH: &str = "main";
+
+/// An upload to deploy.
+#[derive(Debug)]
+pub struct UploadRequest {
+    /// The files.
+    pub upload: Upload,
+    /// The use of the build cache.
+    pub cache: BuildCache,
+    /// The key that the client sent, which is claimed with the deployment.
+    pub key: Option<IdempotencyKey>,
+}
+
+impl UploadRequest {
+    fn digest(&self) -> Result<SourceDigest, Error> {
+        let digest = format!("sha256:{}", self.upload.sha256());
+        digest.parse().map_err(|error: InvalidValue| Error::Internal(error.into()))
+    }
+}
 
 /// The result of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,38 +41,37 @@ pub struct Uploaded {
     pub application: ApplicationId,
     /// Its deployment.
     pub deployment: DeploymentId,
-    /// The SHA-256 of the archive.
-    pub digest: String,
+    /// The digest of the files.
+    pub digest: SourceDigest,
 }
 
 impl Sources {
-    /// Stores an archive as a commit, and deploys it. Either the deployment exists and the upload is the newest one, or
+    /// Stores an upload as a commit, and deploys it. Either the deployment exists and the upload is the newest one, or
     /// neither.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an archive that is damaged, unsafe or too large, and when it cannot be detected how a new
+    /// [`Error::Invalid`] for an upload that is damaged, unsafe or too large, and when it cannot be detected how a new
     /// application is built; [`Error::Conflict`] when the application has another source, or the servers of this
     /// installation do not share their repositories; [`Error::QuotaExceeded`] and others as for a new application;
-    /// [`Error::Forbidden`] without the permission `deploy:create`.
+    /// [`Error::Repeated`] when the key was used; [`Error::Forbidden`] without the permission `deploy:create`.
     pub async fn upload(
         &self,
         actor: &Actor,
         target: &SourceTarget,
-        archive: Received,
-        cache: BuildCache,
+        request: UploadRequest,
         describe: &Describe,
     ) -> Result<Uploaded, Error> {
         let scope = actor.require(CREATE)?;
         self.require_one_place()?;
         let _turn = self.turns.wait(target.id()).await;
-        let digest = archive.sha256.clone();
+        let digest = request.digest()?;
         let deployment = match target {
             SourceTarget::Existing(application) => {
                 let found = self.ports.applications.get(scope, application.id).await?;
-                self.upload_to(actor, &found.ok_or(APPLICATION)?, archive, cache).await?
+                self.upload_to(actor, &found.ok_or(APPLICATION)?, request).await?
             }
             SourceTarget::New { id, name } => {
-                let created = self.create_by_upload(actor, (*id, name), archive, describe).await;
+                let created = self.create_by_upload(actor, (*id, name), request, describe).await;
                 if created.is_err() {
                     self.ports.repositories.remove(*id).await.map_err(refused)?;
                 }
@@ -66,8 +85,7 @@ impl Sources {
         &self,
         actor: &Actor,
         application: &Application,
-        archive: Received,
-        cache: BuildCache,
+        request: UploadRequest,
     ) -> Result<DeploymentId, Error> {
         let Some(branch) = application.blueprint.branch.as_ref().filter(|_| is_hosted(application)) else {
             return Err(Error::Conflict(format!(
@@ -76,8 +94,10 @@ impl Sources {
                 application.id
             )));
         };
-        let how = How::upload(branch, &archive.sha256, cache);
-        let new = self.import(actor, application.id, archive).await?;
+        let digest = request.digest()?;
+        let UploadRequest { upload, cache, key } = request;
+        let how = How::upload(branch, Some(digest.clone()), cache);
+        let new = self.import(actor, application.id, upload).await?;
         let reference = upload_reference(branch);
         let pending = PendingSource {
             organization: application.organization_id,
@@ -87,6 +107,8 @@ impl Sources {
             reference,
             new,
             by: actor.user().username.as_str().to_owned(),
+            digest: Some(digest),
+            key,
         };
         self.ports.repositories.begin(&pending).await.map_err(refused)?;
         let (old, new) = (pending.old.clone(), Some(pending.new.clone()));
@@ -111,31 +133,27 @@ impl Sources {
         &self,
         actor: &Actor,
         (id, name): (ApplicationId, &TargetName),
-        archive: Received,
+        request: UploadRequest,
         describe: &Describe,
     ) -> Result<DeploymentId, Error> {
-        let branch: Branch = USUAL_BRANCH
-            .parse()
-            .map_err(|error: launchway_domain::value::InvalidValue| Error::Internal(error.into()))?;
-        let how = How::upload(&branch, &archive.sha256, BuildCache::Use);
-        let commit = self.import(actor, id, archive).await?;
+        let branch: Branch =
+            USUAL_BRANCH.parse().map_err(|error: InvalidValue| Error::Internal(error.into()))?;
+        let how = How::upload(&branch, Some(request.digest()?), BuildCache::Use);
+        let commit = self.import(actor, id, request.upload).await?;
         let reference = upload_reference(&branch);
         let moved = self.ports.repositories.move_reference(id, &reference, None, Some(commit.clone())).await;
         moved.map_err(refused)?;
-        self.create(actor, (id, name), (&branch, &commit), &how, describe).await
+        self.create(actor, (id, name), (&branch, &commit), (&how, request.key), describe).await
     }
 
-    async fn import(&self, actor: &Actor, id: ApplicationId, archive: Received) -> Result<CommitHash, Error> {
+    async fn import(&self, actor: &Actor, id: ApplicationId, upload: Upload) -> Result<CommitHash, Error> {
         let user = actor.user();
         let commit = UploadCommit {
             name: user.username.as_str().to_owned(),
             email: user.email.as_str().to_owned(),
             at: self.context.clock.now(),
-            message: format!("Upload\n\nSHA-256: {}\n", archive.sha256),
+            message: format!("Upload\n\nSHA-256: {}\n", upload.sha256()),
         };
-        self.ports.repositories.import(id, archive, &commit).await.map_err(|error| match refused(error) {
-            Error::Conflict(sentence) => Error::Invalid(sentence),
-            error => error,
-        })
+        self.ports.repositories.import(id, upload, &commit).await.map_err(invalid)
     }
 }

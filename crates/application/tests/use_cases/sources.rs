@@ -5,13 +5,16 @@ use std::fs::File;
 use launchway_application::{
     Error,
     applications::NewApplication,
-    sources::{NewSource, SourceTarget},
+    sources::{NewSource, SourceTarget, UploadRequest},
 };
 use launchway_domain::{
     applications::{Application, GitUrl, Repository},
-    deployments::{BuildCache, CommitHash, Deployment, Write as DeploymentWrite},
+    deployments::{BuildCache, CommitHash, Deployment, SourceDigest, StepError, Write as DeploymentWrite},
+    idempotency::{self, BodyHash, IdempotencyKey},
     ids::DeploymentId,
-    sources::{Comparison, PendingSource, PushRequest, Received, RefUpdate, packet, sideband},
+    sources::{
+        BlockId, Comparison, PendingSource, PushRequest, Received, RefUpdate, Upload, packet, sideband,
+    },
     store::{StoreError, Write},
 };
 use launchway_testkit::{
@@ -66,6 +69,8 @@ fn pending(application: &Application) -> PendingSource {
         old: Some(hash('a')),
         new: hash('b'),
         by: "ada".to_owned(),
+        digest: None,
+        key: None,
     }
 }
 
@@ -259,9 +264,14 @@ async fn a_viewer_can_neither_push_nor_upload() {
     let pushed =
         services.sources.push(&a_viewer(), &target, push(MAIN, Some(hash('b'))), &no_description).await;
     assert_refused(pushed, lacks("deploy:create"));
-    let uploaded =
-        services.sources.upload(&a_viewer(), &target, body(), BuildCache::Use, &no_description).await;
+    let request = UploadRequest { upload: Upload::Archive(body()), cache: BuildCache::Use, key: None };
+    let uploaded = services.sources.upload(&a_viewer(), &target, request, &no_description).await;
     assert_refused(uploaded, lacks("deploy:create"));
+    let block = BlockId([0; 32]);
+    assert_refused(services.sources.missing_blocks(&a_viewer(), vec![block]).await, lacks("deploy:create"));
+    assert_refused(services.sources.store_blocks(&a_viewer(), body()).await, lacks("deploy:create"));
+    let listed = services.sources.listed_files(&a_viewer(), block).await;
+    assert_refused(listed.map(drop), lacks("deploy:create"));
     assert_refused(services.sources.spool(&a_viewer()).await.map(drop), lacks("deploy:create"));
 }
 
@@ -283,6 +293,9 @@ async fn a_start_deploys_what_moved_and_forgets_the_rest() {
             .repositories
             .expect_resolve()
             .returning(move |_, reference| Ok(head.clone().filter(|_| reference == MAIN)));
+        if is_recorded {
+            ports.deployments.expect_newest().once().return_once(|_, _| Ok(Vec::new()));
+        }
         if is_deployed {
             expect_application(&mut ports, hosted().id, Some(hosted()));
             ports.expect_commit_seen_by(|writes| assert_eq!(deployed(writes), [(id(), Some(hash('b')))]));
@@ -313,4 +326,121 @@ async fn a_start_takes_back_what_the_database_refuses() {
     ports.deployments.expect_get().once().return_once(|_, _| Err(unavailable()));
     let failed = ports.services().sources.recover().await;
     assert!(matches!(failed, Err(Error::Unavailable(_))), "{failed:?}");
+}
+
+fn digest() -> SourceDigest {
+    parsed(&format!("sha256:{}", "c".repeat(64)))
+}
+
+fn key() -> IdempotencyKey {
+    IdempotencyKey {
+        scope: scope(),
+        user_id: an_actor().build().user_id(),
+        operation: "POST /files".to_owned(),
+        name: parsed("again"),
+        body: BodyHash([7; 32]),
+    }
+}
+
+/// Returns whether the first write claims the key for the deployment with the digest.
+fn claims(writes: &[Write]) -> bool {
+    let claimed = matches!(&writes[0], Write::Idempotency(idempotency::Write::Claim { key: claimed, resource, .. })
+        if *claimed == key() && *resource == uuid::Uuid::from(id()));
+    let inserted = writes.iter().any(|write| {
+        matches!(write, Write::Deployment(DeploymentWrite::Insert(one)) if one.source_digest == Some(digest()))
+    });
+    claimed && inserted
+}
+
+#[tokio::test]
+async fn an_upload_claims_its_key_and_has_its_digest() {
+    let mut ports = MockedPorts::with_a_box();
+    expect_application(&mut ports, hosted().id, Some(hosted()));
+    let reference = "refs/launchway/upload/main".to_owned();
+    let announced = PendingSource {
+        reference,
+        old: None,
+        digest: Some(digest()),
+        key: Some(key()),
+        ..pending(&hosted())
+    };
+    ports.repositories.expect_import().once().return_once(|_, _, _| Ok(hash('b')));
+    ports.repositories.expect_resolve().once().return_once(|_, _| Ok(None));
+    ports.repositories.expect_begin().with(eq(announced.clone())).once().return_once(|_| Ok(()));
+    ports.repositories.expect_move_reference().once().return_once(|_, _, _, _| Ok(true));
+    ports.expect_commit_seen_by(|writes| assert!(claims(writes), "{writes:?}"));
+    ports.repositories.expect_end().with(eq(announced)).once().return_once(|_| Ok(()));
+    let list = Received { sha256: "c".repeat(64), ..body() };
+    let upload = Upload::Files { organization: hosted().organization_id, list };
+    let request = UploadRequest { upload, cache: BuildCache::Use, key: Some(key()) };
+    let target = SourceTarget::Existing(Box::new(hosted()));
+    let (services, ada) = (ports.services(), an_actor().build());
+    let uploaded = services.sources.upload(&ada, &target, request, &no_description).await;
+    assert_eq!(uploaded.unwrap().digest, digest());
+}
+
+#[tokio::test]
+async fn a_start_claims_the_key_of_the_upload_that_it_deploys() {
+    let mut ports = MockedPorts::with_a_box();
+    let reference = "refs/launchway/upload/main".to_owned();
+    let announced =
+        PendingSource { reference, digest: Some(digest()), key: Some(key()), ..pending(&hosted()) };
+    ports.repositories.expect_pending().once().return_once(move || Ok(vec![announced]));
+    ports.deployments.expect_get().once().return_once(|_, _| Ok(None));
+    ports.repositories.expect_resolve().once().return_once(|_, _| Ok(Some(hash('b'))));
+    expect_application(&mut ports, hosted().id, Some(hosted()));
+    ports.expect_commit_seen_by(|writes| assert!(claims(writes), "{writes:?}"));
+    ports.repositories.expect_end().once().return_once(|_| Ok(()));
+    ports.services().sources.recover().await.unwrap();
+}
+
+#[tokio::test]
+async fn blocks_that_are_missing_are_a_conflict() {
+    let mut ports = MockedPorts::with_a_box();
+    let block = BlockId([1; 32]);
+    let organization = hosted().organization_id;
+    ports
+        .repositories
+        .expect_missing_blocks()
+        .with(eq(organization), eq(vec![block]))
+        .once()
+        .return_once(|_, ids| Ok(ids));
+    ports
+        .repositories
+        .expect_file_list()
+        .with(eq(organization), eq(block))
+        .once()
+        .return_once(|_, _| Ok(None));
+    ports
+        .repositories
+        .expect_store_blocks()
+        .once()
+        .return_once(|_, _| Err(StepError::Rejected("damaged".to_owned())));
+    let services = ports.services();
+    let ada = an_actor().build();
+    assert_eq!(services.sources.missing_blocks(&ada, vec![block]).await.unwrap(), [block]);
+    let listed = services.sources.listed_files(&ada, block).await;
+    assert!(matches!(&listed, Err(Error::Conflict(why)) if why.contains("missing")), "{listed:?}");
+    let stored = services.sources.store_blocks(&ada, body()).await;
+    assert!(matches!(&stored, Err(Error::Invalid(why)) if why == "damaged"), "{stored:?}");
+}
+
+#[tokio::test]
+async fn a_start_forgets_the_upload_before_a_recorded_push() {
+    let mut ports = MockedPorts::with_a_box();
+    ports.repositories.expect_pending().once().return_once(|| Ok(vec![pending(&hosted())]));
+    let recorded = Deployment { id: id(), ..a_deployment().of(&hosted()).build() };
+    let newest = recorded.clone();
+    ports.deployments.expect_get().once().return_once(|_, _| Ok(Some(recorded)));
+    ports.deployments.expect_newest().once().return_once(|_, _| Ok(vec![newest]));
+    let upload = "refs/launchway/upload/main";
+    let head = ports.repositories.expect_resolve().with(eq(hosted().id), eq(upload));
+    head.once().return_once(|_, _| Ok(Some(hash('c'))));
+    let moved = ports.repositories.expect_move_reference();
+    moved
+        .with(eq(hosted().id), eq(upload), eq(Some(hash('c'))), eq(None))
+        .once()
+        .return_once(|_, _, _, _| Ok(true));
+    ports.repositories.expect_end().once().return_once(|_| Ok(()));
+    ports.services().sources.recover().await.unwrap();
 }

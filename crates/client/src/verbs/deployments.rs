@@ -68,14 +68,13 @@ pub(crate) fn list(list: &List, session: &Session<'_>) -> Outcome {
 
 /// Formats deployments, newest first.
 pub(crate) fn table(deployments: &[Deployment]) -> Table {
-    let mut table = Table::new(&["DEPLOYMENT", "STATE", "COMMIT", "TOOK", "WHEN"], "No deployments");
+    let mut table = Table::new(&["DEPLOYMENT", "STATE", "SOURCE", "TOOK", "WHEN"], "No deployments");
     for one in deployments {
         let took = if one.is_over() { seconds_between(&one.created_at, one.since()) } else { String::new() };
-        let commit: String = one.commit_hash.chars().take(7).collect();
         table.row([
             one.id.as_str().into(),
             Cell::toned(one.state(), tone_of(one.state())),
-            commit.into(),
+            one.source().into(),
             Cell::toned(took, Tone::Quiet),
             ago(&one.created_at).into(),
         ]);

@@ -48,6 +48,7 @@ pub(super) struct DeploymentRow {
     breakdown: Option<String>,
     further_copies: Option<String>,
     no_cache: bool,
+    source_digest: Option<String>,
     #[diesel(deserialize_as = DbTs)]
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
@@ -84,6 +85,7 @@ impl TryFrom<DeploymentRow> for Deployment {
                 updated_at: row.status_updated_at,
             },
             commit: read(row.commit_hash)?,
+            source_digest: read(row.source_digest)?,
             image: read(row.image)?,
             container: container.map(|(((id, state), name), port)| ContainerRecord {
                 id,
@@ -105,6 +107,7 @@ impl TryFrom<DeploymentRow> for Deployment {
 #[diesel(table_name = deployments)]
 pub(super) struct FactColumns<'a> {
     pub(super) commit_hash: Option<&'a str>,
+    pub(super) source_digest: Option<&'a str>,
     pub(super) image: Option<&'a str>,
     pub(super) container_id: Option<&'a str>,
     pub(super) container_name: Option<&'a str>,

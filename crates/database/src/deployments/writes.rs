@@ -6,7 +6,7 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{
         BuildCache, CommitHash, ContainerRecord, Deployment, DeploymentKind, DeploymentState, ImageName,
-        Progress, Write,
+        Progress, SourceDigest, Write,
     },
     ids::{ApplicationId, DeploymentId},
     store::StoreError,
@@ -89,6 +89,7 @@ fn insert(connection: &mut AnyConnection, deployment: &Deployment) -> Result<(),
             deployments::status.eq(deployment.status.state.as_str()),
             deployments::status_updated_at.eq(DbTs(deployment.status.updated_at)),
             deployments::commit_hash.eq(deployment.commit.as_ref().map(CommitHash::as_str)),
+            deployments::source_digest.eq(deployment.source_digest.as_ref().map(SourceDigest::as_str)),
             deployments::image.eq(deployment.image.as_ref().map(ImageName::as_str)),
             deployments::container_id.eq(container.map(|container| container.id.as_str())),
             deployments::container_name.eq(container.map(|container| container.name.as_str())),
@@ -119,8 +120,13 @@ fn advance(
         Some(to) => DeploymentState::before(to),
         None => DeploymentState::ALL.into_iter().filter(|state| !state.is_over()).collect(),
     };
+    let digest = match &progress.commit {
+        Some(commit) => digest_of(connection, application, commit)?,
+        None => None,
+    };
     let facts = FactColumns {
         commit_hash: progress.commit.as_ref().map(CommitHash::as_str),
+        source_digest: digest.as_deref(),
         image: progress.image.as_ref().map(ImageName::as_str),
         ..FactColumns::default()
     };
@@ -146,6 +152,21 @@ fn advance(
     let Some(to) = progress.state else { return Ok(()) };
     follow(connection, &[(application, to)], at)?;
     announce_ends(connection, [(id, to)], at)
+}
+
+/// Returns the digest of the upload that a commit was made of, which an earlier deployment of the application has.
+fn digest_of(
+    connection: &mut AnyConnection,
+    application: ApplicationId,
+    commit: &CommitHash,
+) -> Result<Option<String>, QueryError> {
+    let known = deployments::table
+        .filter(deployments::application_id.eq(DbId::from(application)))
+        .filter(deployments::commit_hash.eq(commit.as_str()))
+        .filter(deployments::source_digest.is_not_null())
+        .select(deployments::source_digest)
+        .first::<Option<String>>(connection);
+    Ok(known.optional()?.flatten())
 }
 
 fn go_live(connection: &mut AnyConnection, id: DeploymentId, at: Timestamp) -> Result<(), QueryError> {

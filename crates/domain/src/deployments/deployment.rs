@@ -31,6 +31,8 @@ pub struct Deployment {
     pub status: DeploymentStatus,
     /// The commit that it is built from; `None` for a prebuilt image, or before it is known.
     pub commit: Option<CommitHash>,
+    /// The digest of the upload that its commit was made of; `None` if its source is no upload.
+    pub source_digest: Option<SourceDigest>,
     /// The image that it runs, once there is one.
     pub image: Option<ImageName>,
     /// The container that runs it, once there is one; the first of several copies.
@@ -83,6 +85,7 @@ impl Deployment {
             job_id,
             status: DeploymentStatus { id: status_id, state, created_at: now, updated_at: now },
             commit: None,
+            source_digest: None,
             image: None,
             container: None,
             further_copies: Vec::new(),
@@ -239,13 +242,41 @@ const LENGTH_OF_A_SWARM_ID: usize = 25;
 text_value!(
     /// The content of an image in a registry: `sha256:` and 64 hexadecimal digits.
     ImageDigest,
-    |raw| {
-        let is_digest = raw.strip_prefix("sha256:").is_some_and(|hex| {
-            hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
-        });
-        if is_digest { Ok(raw) } else { Err(InvalidValue::text("the digest of an image", &raw)) }
+    |raw| match is_digest(&raw) {
+        true => Ok(raw),
+        false => Err(InvalidValue::text("the digest of an image", &raw)),
     }
 );
+
+text_value!(
+    /// The content of an upload: `sha256:` and 64 hexadecimal digits.
+    SourceDigest,
+    |raw| match is_digest(&raw) {
+        true => Ok(raw),
+        false => Err(InvalidValue::text("the digest of an upload", &raw)),
+    }
+);
+
+impl SourceDigest {
+    /// Returns the hexadecimal digits, without the name of the algorithm.
+    #[must_use]
+    pub fn digits(&self) -> &str {
+        self.0.trim_start_matches("sha256:")
+    }
+
+    /// Returns an abbreviated digest for display.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.digits().get(..12).unwrap_or_default()
+    }
+}
+
+/// Returns whether a text is the digest of some content.
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:").is_some_and(|hex| {
+        hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+    })
+}
 
 text_value!(
     /// One of the services of a compose file, by the name that it has there.

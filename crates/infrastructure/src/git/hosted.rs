@@ -5,9 +5,12 @@
 
 mod announcements;
 mod archive;
+mod blocks;
+mod commit_stream;
+mod file_list;
+mod import;
 mod locks;
 mod names;
-
 mod spool;
 
 use std::{
@@ -24,10 +27,10 @@ use async_trait::async_trait;
 use launchway_domain::{
     applications::Branch,
     deployments::{CommitHash, Output, StepError},
-    ids::ApplicationId,
+    ids::{ApplicationId, OrganizationId},
     sources::{
-        GitService, PendingSource, Received, SourceFile, SourceRepositories, Spool, UploadCommit,
-        branch_reference, is_read, upload_reference,
+        BlockId, GitService, PendingSource, Received, SourceFile, SourceRepositories, Spool, StoredPart,
+        Upload, UploadCommit, branch_reference, is_read, upload_reference,
     },
 };
 use launchway_system::{
@@ -304,34 +307,38 @@ impl SourceRepositories for HostedRepositories {
     async fn import(
         &self,
         id: ApplicationId,
-        archive: Received,
+        upload: Upload,
         commit: &UploadCommit,
     ) -> Result<CommitHash, StepError> {
-        let path = self.make(id).await?;
-        self.refuse_growth(&path).await?;
-        let limits = archive::Limits { bytes: self.limits.tree_bytes, entries: self.limits.tree_entries };
-        let (work, commit) = (self.work.clone(), commit.clone());
-        let reference = format!("refs/launchway/import/{}", archive.sha256);
-        let temporary = reference.clone();
-        let stream = files::off_thread("read an archive", move || {
-            let mut stream = spool::nameless_file(&work)?;
-            Ok(archive::convert(archive.file, &mut stream, (&temporary, &commit), limits).map(|()| stream))
-        })
-        .await?;
-        let stream = stream.map_err(|refused| match refused {
-            archive::Refusal::Sentence(sentence) => StepError::Rejected(sentence),
-            archive::Refusal::Io(error) => files::fault("read an archive", &error),
-        })?;
-        let asked = |git: Invocation| {
-            git.args(["fast-import", "--quiet", "--force", "--date-format=raw"]).input_file(stream)
-        };
-        let finished =
-            succeed(self.run(&path, self.limits.fetch, asked).await, "git cannot store the files")?;
-        let hash = String::from_utf8_lossy(&finished.answer).trim().parse::<CommitHash>();
-        let hash = hash.map_err(|_odd| StepError::Retryable("git did not name the commit".to_owned()))?;
-        self.move_reference(id, &reference, Some(hash.clone()), None).await?;
-        self.tidy(&path).await;
-        Ok(hash)
+        self.import_upload(id, upload, commit).await
+    }
+
+    async fn missing_blocks(
+        &self,
+        organization: OrganizationId,
+        ids: Vec<BlockId>,
+    ) -> Result<Vec<BlockId>, StepError> {
+        self.missing_from(organization, ids).await
+    }
+
+    async fn store_blocks(
+        &self,
+        organization: OrganizationId,
+        part: Received,
+    ) -> Result<StoredPart, StepError> {
+        self.store_part(organization, part).await
+    }
+
+    async fn file_list(
+        &self,
+        organization: OrganizationId,
+        digest: BlockId,
+    ) -> Result<Option<Upload>, StepError> {
+        self.collect_list(organization, digest).await
+    }
+
+    async fn remove_unused_blocks(&self) -> Result<(), StepError> {
+        self.remove_unused().await
     }
 
     async fn resolve(&self, id: ApplicationId, reference: &str) -> Result<Option<CommitHash>, StepError> {

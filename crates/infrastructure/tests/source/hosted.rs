@@ -1,15 +1,20 @@
 //! Repositories that users push to.
 
-use std::{io::Read as _, sync::Arc};
+use std::{
+    io::{Read as _, Write as _},
+    sync::Arc,
+};
 
 use flate2::{Compression, write::GzEncoder};
 use launchway_domain::{
     applications::GitUrl,
     deployments::{CommitHash, GitSource, SourceFetcher as _, StepError},
+    idempotency::{BodyHash, IdempotencyKey},
     ids::ApplicationId,
+    organizations::Scope,
     sources::{
-        GitService, PendingSource, PushRequest, Received, Report, SourceRepositories as _, UploadCommit,
-        branch_reference, packet, upload_reference,
+        BlockId, FileList, FileMode, GitService, ListedFile, PendingSource, PushRequest, Received, Report,
+        SourceRepositories as _, Upload, UploadCommit, branch_reference, packet, upload_reference,
     },
 };
 use launchway_infrastructure::git::{GitFetcher, HostedRepositories};
@@ -203,7 +208,7 @@ async fn an_archive_becomes_a_commit_beside_the_branch() {
     let files = [("index.html", "hello"), ("Dockerfile", "FROM x"), ("sub/ü", "deep")];
     let sent = received(&hosted, &archive(&files)).await.unwrap();
     assert_eq!(sent.sha256.len(), 64);
-    let commit = hosted.import(app(), sent, &upload()).await.unwrap();
+    let commit = hosted.import(app(), Upload::Archive(sent), &upload()).await.unwrap();
     assert_eq!(hosted.resolve(app(), MAIN).await.unwrap(), None);
     let top = hosted.top_files(app(), &commit).await.unwrap();
     let names: Vec<_> = top.iter().map(|file| (file.name.as_str(), file.text.as_deref())).collect();
@@ -218,9 +223,12 @@ async fn an_archive_becomes_a_commit_beside_the_branch() {
     assert_eq!(std::fs::read_to_string(tree.root.join("sub/ü")).unwrap(), "deep");
     // The same files at the same time are the same commit.
     let again = received(&hosted, &archive(&files)).await.unwrap();
-    assert_eq!(hosted.import(app(), again, &upload()).await.unwrap(), commit);
+    assert_eq!(hosted.import(app(), Upload::Archive(again), &upload()).await.unwrap(), commit);
     let hostile = received(&hosted, &archive(&[("a", "x")])[..20]).await.unwrap();
-    assert!(matches!(hosted.import(app(), hostile, &upload()).await, Err(StepError::Rejected(_))));
+    assert!(matches!(
+        hosted.import(app(), Upload::Archive(hostile), &upload()).await,
+        Err(StepError::Rejected(_))
+    ));
     assert_eq!(branch_reference(&branch), MAIN);
 }
 
@@ -238,8 +246,18 @@ async fn announcements_are_kept_until_they_are_ended() {
         old: Some(hash("a")),
         new: hash("b"),
         by: "ada \"x\"".to_owned(),
+        digest: Some(format!("sha256:{}", "c".repeat(64)).parse().unwrap()),
+        key: Some(IdempotencyKey {
+            scope: Scope::of_record(owner("one").organization),
+            user_id: id_of("ada").into(),
+            operation: "POST /x".to_owned(),
+            name: "a key".parse().unwrap(),
+            body: BodyHash([7; 32]),
+        }),
     };
-    let other = PendingSource { deployment: owner("two").deployment, old: None, ..pending.clone() };
+    let other =
+        PendingSource { deployment: owner("two").deployment, old: None, digest: None, ..pending.clone() };
+    let other = PendingSource { key: None, ..other };
     hosted.begin(&pending).await.unwrap();
     hosted.begin(&other).await.unwrap();
     let again = HostedRepositories::open(&arena.options()).unwrap();
@@ -275,4 +293,45 @@ async fn a_body_is_hashed_and_has_no_name() {
     sent.file.read_to_end(&mut bytes).unwrap();
     assert_eq!((bytes.len(), sent.bytes), (1_500_000, 1_500_000));
     assert!(arena.work().iter().all(|name| !name.contains("spool")), "{:?}", arena.work());
+}
+
+/// Sends files of ten bytes and their list, and imports it.
+async fn import_list(hosted: &HostedRepositories, count: usize) -> Result<CommitHash, StepError> {
+    let organization = owner("one").organization;
+    let (mut files, mut content) = (Vec::new(), GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut add = |block: &[u8]| {
+        content.write_all(&(block.len() as u32).to_be_bytes()).unwrap();
+        content.write_all(block).unwrap();
+        BlockId::of(block)
+    };
+    for number in 0..count {
+        let id = add(format!("{number:010}").as_bytes());
+        files.push(ListedFile { mode: FileMode::Regular, blocks: vec![id], path: format!("{number:05}") });
+    }
+    let list = FileList::new(&files);
+    for block in list.levels().flatten() {
+        add(&block.content);
+    }
+    let part = received(hosted, &content.finish().unwrap()).await?;
+    hosted.store_blocks(organization, part).await?;
+    let files = hosted.file_list(organization, list.digest()).await?.unwrap();
+    assert_eq!(files.sha256(), list.digest().to_string());
+    hosted.import(app(), files, &upload()).await
+}
+
+#[tokio::test]
+async fn a_list_of_files_is_limited_as_an_archive_is() {
+    let arena = Arena::new();
+    let mut options = arena.options();
+    options.limits.tree_entries = 1000;
+    options.limits.tree_bytes = 9000;
+    let hosted = HostedRepositories::open(&options).unwrap();
+    import_list(&hosted, 900).await.unwrap();
+    let refused = import_list(&hosted, 901).await;
+    assert!(matches!(&refused, Err(StepError::Rejected(why)) if why.contains("9000 bytes")), "{refused:?}");
+    options.limits.tree_bytes = 1 << 20;
+    let hosted = HostedRepositories::open(&options).unwrap();
+    import_list(&hosted, 1000).await.unwrap();
+    let refused = import_list(&hosted, 1001).await;
+    assert!(matches!(&refused, Err(StepError::Rejected(why)) if why.contains("1000 entries")), "{refused:?}");
 }

@@ -11,7 +11,7 @@ use crate::{
     repository::Repository,
     screen::visible,
     session::Session,
-    upload::{Upload, pack},
+    upload::{Folder, Uploader},
 };
 
 /// Files that the server needs even if a `.dockerignore` excludes them.
@@ -34,21 +34,23 @@ pub(super) fn send(
     let own = dockerfile(manifest);
     let own = own.to_string_lossy();
     let needed: Vec<&str> = NEEDED.into_iter().chain([own.as_ref()]).collect();
-    let Upload { file, files, bytes } = pack(root, &needed)?;
-    if files == 0 {
+    let folder = Folder::read(root, &needed)?;
+    if folder.count() == 0 {
         return Err(Failure::new(Kind::Failed, "there are no files to upload here"));
     }
-    session.screen.remark(&format!("Uploading {files} files, {}", size(bytes)));
-    let request = session.server.post("/deploy/application/source");
-    let request = match &application {
-        Some(application) => request.with("id", &application.id),
+    let mut target = match &application {
+        Some(application) => json!({"id": application.id}),
         None => {
             let (name, environment) = title.rsplit_once('@').unwrap_or((title, "production"));
-            request.with("name", name).with("environment", environment)
+            json!({"name": name, "environment": environment})
         }
     };
-    let request = if no_cache { request.with("no_cache", true) } else { request };
-    let deployment = request.archive(file).send()?;
+    if no_cache {
+        target["no_cache"] = true.into();
+    }
+    let deployment = Uploader::new(&session.server, session.screen, &folder).deploy(&target)?;
+    let digest = deployment["source_digest"].as_str().unwrap_or_default();
+    session.screen.remark(&format!("Source digest {}", visible(digest)));
     if let Some(application) = application {
         return Ok((application, deployment));
     }
@@ -87,12 +89,4 @@ fn dockerfile(manifest: Option<&Manifest>) -> PathBuf {
         "" => "Dockerfile",
         path => path,
     })
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_240 => format!("{bytes} bytes"),
-        10_240..10_485_760 => format!("{} KiB", bytes / 1024),
-        _ => format!("{} MiB", bytes / (1024 * 1024)),
-    }
 }

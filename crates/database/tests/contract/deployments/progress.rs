@@ -11,8 +11,8 @@ use launchway_testkit::builders::{a_container, a_deployment, parsed};
 
 use super::{advance, deploy, go_live, go_on, insert_deployment, now, web};
 use crate::{
-    applications::{again, delete},
-    builders::{at, id, is_stale},
+    applications::{again, delete, stored},
+    builders::{Resident, at, id, is_stale},
 };
 
 contract!(
@@ -23,6 +23,7 @@ contract!(
     of_two_who_move_a_deployment_at_once_one_does,
     only_what_is_deploying_goes_live,
     guarded_writes_fail_without_the_lease,
+    a_commit_of_an_upload_brings_its_digest,
 );
 
 async fn legal_moves_succeed_and_all_others_are_stale(db: Database) {
@@ -141,4 +142,25 @@ async fn guarded_writes_fail_without_the_lease(db: Database) {
     let advance = super::Write::Advance { id: deployment.id, progress, at: at(1) };
     assert!(is_stale(&db.commit(vec![advance.into(), prove.into()]).await));
     assert_eq!(now(&db, &deployment).await, deployment);
+}
+
+async fn a_commit_of_an_upload_brings_its_digest(db: Database) {
+    let application = web(&db).await;
+    let other = stored(&db, &Resident::of(&db, "grace").await, "web").await;
+    let digest = Some(parsed(&format!("sha256:{}", "c".repeat(64))));
+    let uploaded = a_deployment().of(&application).made_of('a').created_at(at(1)).build();
+    let uploaded = Deployment { source_digest: digest.clone(), ..uploaded };
+    insert_deployment(&db, &uploaded).await;
+    assert_eq!(now(&db, &uploaded).await, uploaded);
+    for (application, number, commit, expected) in [
+        (&application, 2, "a", digest),
+        (&application, 3, "b", None),
+        // The same commit of another application.
+        (&other, 4, "a", None),
+    ] {
+        let deployment = deploy(&db, application, number).await;
+        let commit = Some(parsed(&commit.repeat(40)));
+        go_on(&db, deployment.id, Progress { commit, ..Progress::default() }, 9).await.unwrap();
+        assert_eq!(now(&db, &deployment).await.source_digest, expected, "{number}");
+    }
 }

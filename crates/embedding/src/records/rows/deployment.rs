@@ -28,6 +28,9 @@ pub(super) struct DeploymentValue {
     state_created_at: i64,
     state_updated_at: i64,
     commit: Option<String>,
+    /// Absent unless its source is an upload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source_digest: Option<String>,
     image: Option<String>,
     container: Option<ContainerValue>,
     /// Absent in records of earlier versions.
@@ -66,6 +69,7 @@ impl From<&Deployment> for DeploymentValue {
             state_created_at: micros(one.status.created_at),
             state_updated_at: micros(one.status.updated_at),
             commit: one.commit.as_ref().map(ToString::to_string),
+            source_digest: one.source_digest.as_ref().map(ToString::to_string),
             image: one.image.as_ref().map(ToString::to_string),
             container: one.container.as_ref().map(ContainerValue::from),
             further_copies: one.further_copies.iter().map(ContainerValue::from).collect(),
@@ -94,6 +98,7 @@ impl Value<Deployment> for DeploymentValue {
                 updated_at: timestamp(self.state_updated_at)?,
             },
             commit: optional(self.commit)?,
+            source_digest: optional(self.source_digest)?,
             image: optional(self.image)?,
             container: self.container.map(ContainerValue::into_record).transpose()?,
             further_copies: self

@@ -6,7 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use launchway_domain::{deployments::StepError, ids::DeploymentId, sources::PendingSource};
+use data_encoding::HEXLOWER;
+use launchway_domain::{
+    deployments::StepError,
+    idempotency::{BodyHash, IdempotencyKey},
+    ids::{DeploymentId, OrganizationId},
+    organizations::Scope,
+    sources::PendingSource,
+};
 use launchway_system::files;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +30,20 @@ struct Written {
     old: Option<String>,
     new: String,
     by: String,
+    /// Absent for a push.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<WrittenKey>,
+}
+
+/// An idempotency key of the organization as it is written.
+#[derive(Serialize, Deserialize)]
+struct WrittenKey {
+    user: String,
+    operation: String,
+    name: String,
+    body: String,
 }
 
 impl AnnouncementFiles {
@@ -80,6 +101,13 @@ impl From<&PendingSource> for Written {
             old: pending.old.as_ref().map(ToString::to_string),
             new: pending.new.to_string(),
             by: pending.by.clone(),
+            digest: pending.digest.as_ref().map(ToString::to_string),
+            key: pending.key.as_ref().map(|key| WrittenKey {
+                user: key.user_id.to_string(),
+                operation: key.operation.clone(),
+                name: key.name.to_string(),
+                body: HEXLOWER.encode(&key.body.0),
+            }),
         }
     }
 }
@@ -90,14 +118,38 @@ impl Written {
             Some(old) => Some(old.parse().ok()?),
             None => None,
         };
+        let digest = match self.digest {
+            Some(digest) => Some(digest.parse().ok()?),
+            None => None,
+        };
+        let organization = self.organization.parse().ok()?;
+        let key = match self.key {
+            Some(key) => Some(key.parse(organization)?),
+            None => None,
+        };
         Some(PendingSource {
-            organization: self.organization.parse().ok()?,
+            organization,
             application: self.application.parse().ok()?,
             deployment: self.deployment.parse().ok()?,
             reference: self.reference,
             old,
             new: self.new.parse().ok()?,
             by: self.by,
+            digest,
+            key,
+        })
+    }
+}
+
+impl WrittenKey {
+    fn parse(self, organization: OrganizationId) -> Option<IdempotencyKey> {
+        let body = HEXLOWER.decode(self.body.as_bytes()).ok()?.try_into().ok()?;
+        Some(IdempotencyKey {
+            scope: Scope::of_record(organization),
+            user_id: self.user.parse().ok()?,
+            operation: self.operation,
+            name: self.name.parse().ok()?,
+            body: BodyHash(body),
         })
     }
 }

@@ -1,4 +1,4 @@
-use std::io::Cursor;
+use std::io::{Cursor, Write as _};
 
 use flate2::{Compression, write::GzEncoder};
 use tar::{Builder, Header};

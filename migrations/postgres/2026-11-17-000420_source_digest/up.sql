@@ -1,0 +1,4 @@
+-- The digests of uploads.
+-- The twin in ../../sqlite has the same tables, columns and names of constraints and indexes.
+
+ALTER TABLE deployments ADD COLUMN source_digest TEXT;
