@@ -14,7 +14,7 @@ use launchway_domain::{
     secret::Secret,
     webhooks::CodeHost,
 };
-use launchway_testkit::builders::{an_actor, an_entry};
+use launchway_testkit::builders::{an_actor, an_entry, parsed};
 use tokio::{sync::watch, time::sleep};
 
 use super::{HEAD, active};
@@ -30,7 +30,7 @@ use crate::{
 const TOKEN: &str = "a-token-of-the-host";
 
 fn token(host: &str, problem: Option<&str>, ports: &MockedPorts) -> CodeHostToken {
-    let (organization, host) = (scope().id(), host.parse().unwrap());
+    let (organization, host) = (scope().id(), parsed(host));
     CodeHostToken {
         organization,
         token: sealed(&CodeHostToken::associated_data(organization, &host), TOKEN),
@@ -42,13 +42,13 @@ fn token(host: &str, problem: Option<&str>, ports: &MockedPorts) -> CodeHostToke
 }
 
 fn status(state: StatusState) -> CommitStatus {
-    CommitStatus { commit: HEAD.parse().unwrap(), state }
+    CommitStatus { commit: parsed(HEAD), state }
 }
 
 /// The status of the preview of [`web`], whose repository is at `address`.
 fn unreported(kind: CodeHost, address: &str, state: StatusState, ports: &MockedPorts) -> UnreportedStatus {
     let running = web().named("pr-7-web").build();
-    let (url, _) = GitUrl::parse(address).unwrap();
+    let Ok((url, _)) = GitUrl::parse(address) else { panic!("{address}") };
     let mut parent: Application = web().build();
     parent.blueprint.repository = Repository::Git(url);
     let preview = Preview { code_host: kind, ..active(&running, ports.now()) };
@@ -72,7 +72,7 @@ async fn compare(ports: MockedPorts, time: Duration) {
     let comparing = tokio::spawn(previews.report_statuses(stopped));
     sleep(time).await;
     stop.send_replace(true);
-    comparing.await.unwrap();
+    assert!(comparing.await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
