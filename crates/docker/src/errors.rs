@@ -103,7 +103,8 @@ impl EngineError {
     pub(super) fn is_transient(&self) -> bool {
         let Self::Message(text) = self else { return false };
         let text = last_line(text);
-        text.contains("failed to get digest") || is_missing_network(&text)
+        let is_lost_layer = ["failed to get digest", "unable to find image \"sha256:"];
+        is_lost_layer.iter().any(|words| text.contains(words)) || is_missing_network(&text)
     }
 
     /// Returns whether a network that was to be used does not exist.
@@ -358,6 +359,8 @@ mod tests {
         assert!(lapse(&missing));
         assert!(lapse("failed to get digest sha256:0: open /x: no such file or directory"));
         assert!(!lapse("Error response from daemon: No such image: x"));
+        assert!(lapse("Step 2/5 : RUN true\nunable to find image \"sha256:c23d7601ae27\""));
+        assert!(!lapse("unable to find image \"shop:latest\" locally"));
         assert!(!lapse("The command '/bin/sh -c exit 1' returned a non-zero code: 1"));
         assert!(EngineError::Message(missing).is_only_about_what_is_gone());
     }
