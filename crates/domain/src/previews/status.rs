@@ -17,7 +17,8 @@ text_value!(
     /// unless that is the default.
     CodeHostName,
     |raw| {
-        let is_plain = raw.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte));
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+        let is_plain = !raw.is_empty() && raw.bytes().all(is_name);
         let url = GitUrl::parse(&format!("https://{raw}/a/b")).ok().filter(|_| is_plain);
         let name = url.and_then(|(url, _)| Self::of(&url));
         name.map(Self::into).ok_or_else(|| InvalidValue::text("the name of a code host, such as `github.com`", &raw))
