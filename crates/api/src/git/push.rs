@@ -33,6 +33,8 @@ use crate::{Api, applications::describe};
 
 /// The interval of checks that the client may still read.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// The pause between two looks at the deployment: somebody waits for its end.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Receives the body, and answers while the push is deployed.
 pub(super) async fn receive(
@@ -152,7 +154,7 @@ impl Terminal {
                 actor = again;
             }
             if is_empty {
-                sleep(LogFollower::INTERVAL).await;
+                sleep(PAUSE).await;
             }
         }
     }

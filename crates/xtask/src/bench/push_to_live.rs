@@ -1,4 +1,4 @@
-//! The time of a change from the request to live, over the same commands run by hand.
+//! The time of a change from the request, or from a push, to live, over the same commands run by hand.
 
 use std::{
     io::{Read as _, Write as _},
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use fs_err::{self as fs, os::unix::fs::symlink};
 
 use crate::{
@@ -19,6 +19,8 @@ use crate::{
 
 const ROUNDS: u32 = 21;
 const MOST_OVERHEAD: f64 = 1.10;
+const MOST_OVERHEAD_OF_PUSHES: f64 = 1.15;
+const LIST: &str = "/api/v1/deploy/applications?page_size=1";
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
 /// The pause after a deployment, so that the engine's cleanup does not disturb the next.
@@ -29,6 +31,13 @@ const LABELS: [&str; 6] = ["instance", "organization", "application", "deploymen
 /// The capabilities of the container's root.
 const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
+/// The file that describes the application to a server that it is pushed to.
+const DESCRIPTION: &str = "\
+name = \"bench\"
+build_pack = \"dockerfile\"
+port = 8080
+health_check_path = \"/\"
+";
 /// The number of earlier images whose build cache is used.
 const IMAGES_TO_BUILD_ON: usize = 5;
 
@@ -38,39 +47,47 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     report.paragraph(
         "Seconds from a commit to a container that answers, a small image on the legacy builder, in turn:",
     );
-    report.columns("round | by Launchway | by hand | ratio");
+    report.columns("round | by Launchway | by git push | by hand | ratio | ratio of pushes");
     base_image(&folder.join("base"))?;
     let dockerfile = format!(
         "FROM {BASE}\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
     );
-    let repository = Repository::create(&folder.join("repository"), &[("Dockerfile", &dockerfile)])?;
+    let files = [("Dockerfile", dockerfile.as_str()), ("launchway.toml", DESCRIPTION)];
+    let repository = Repository::create(&folder.join("repository"), &files)?;
     let mut by_hand = ByHand::prepare(&folder.join("by-hand"), &repository)?;
     let mut launchway = ByLaunchway::prepare(&folder.join("push-to-live"), &repository)?;
-    let [mut ours, mut theirs]: [Sample; 2] = Default::default();
+    let pushed = ByPush::prepare(&folder.join("pushed"), &repository)?;
+    let [mut ours, mut pushes, mut theirs]: [Sample; 3] = Default::default();
     for round in 1..=effort.rounds(ROUNDS) {
         let mut by_us = || launchway.deploy(&repository.commit(&format!("launchway {round}"))?);
+        let by_push = || pushed.deploy(&repository.commit(&format!("push {round}"))?);
         let mut by_them = || by_hand.deploy(&repository.commit(&format!("by hand {round}"))?);
-        // The order alternates with every round, so that neither always runs on a warmer machine.
-        let (own, other) = if round.is_multiple_of(2) {
+        // The order alternates with every round, so that none always runs on a warmer machine.
+        let (own, push, other) = if round.is_multiple_of(2) {
             let other = by_them()?;
-            (by_us()?, other)
+            let push = by_push()?;
+            (by_us()?, push, other)
         } else {
-            (by_us()?, by_them()?)
+            (by_us()?, by_push()?, by_them()?)
         };
         ours.push(own);
+        pushes.push(push);
         theirs.push(other);
-        report.row(&[
-            round.to_string(),
-            format!("{own:.2}"),
-            format!("{other:.2}"),
-            format!("{:.2}", own / other),
-        ]);
+        let seconds = [own, push, other, own / other, push / other];
+        let cells = std::iter::once(round.to_string()).chain(seconds.map(|figure| format!("{figure:.2}")));
+        report.row(&cells.collect::<Vec<_>>());
     }
-    let ratios = ours.over(&theirs);
+    let (ratios, ratios_of_pushes) = (ours.over(&theirs), pushes.over(&theirs));
     report.figure(Figure::new("push to live by Launchway", "s", 2, ours));
+    report.figure(Figure::new("push to live by git push", "s", 2, pushes));
     report.figure(Figure::new("push to live by hand", "s", 2, theirs));
-    report.paragraph("From the request to live, over the same git and docker commands:");
+    report.paragraph(
+        "From the request to live, and from `git push` to its end, which is when the version is live, over the same git and \
+         docker commands:",
+    );
     report.figure(Figure::new("push to live over by hand", "", 2, ratios).at_most(MOST_OVERHEAD));
+    let name = "push to live by git push over by hand";
+    report.figure(Figure::new(name, "", 2, ratios_of_pushes).at_most(MOST_OVERHEAD_OF_PUSHES));
     Ok(())
 }
 
@@ -197,7 +214,8 @@ struct ByLaunchway {
 }
 
 impl ByLaunchway {
-    fn prepare(data: &Path, repository: &Repository) -> Result<Self> {
+    /// Starts a server without an application.
+    fn start(data: &Path, repository: &Repository) -> Result<Self> {
         let repository = repository.path().display();
         let settings = [
             ("LAUNCHWAY_PROXY_BIND", "127.0.0.1:0".to_owned()),
@@ -208,12 +226,17 @@ impl ByLaunchway {
         let server = launch::serve(data, &settings)?;
         let token = launch::register(&server)?;
         let instance = fs::read_to_string(data.join("instance-id"))?.trim().to_owned();
+        Ok(Self { server, data: data.to_owned(), token, application: String::new(), instance })
+    }
+
+    fn prepare(data: &Path, repository: &Repository) -> Result<Self> {
+        let mut launchway = Self::start(data, repository)?;
+        let repository = repository.path().display();
         let body = format!(
             r#"{{"name":"bench","repository":"{repository}","branch":"main","port":8080,"environment":"production",
                  "build_pack":"dockerfile","health_check_path":"/"}}"#
         );
-        let application = launch::create(&server, &token, &body)?;
-        let launchway = Self { server, data: data.to_owned(), token, application, instance };
+        launchway.application = launch::create(&launchway.server, &launchway.token, &body)?;
         launchway.wait_until_deployed()?;
         launchway.wait_until_alone()?;
         Ok(launchway)
@@ -264,6 +287,49 @@ impl Drop for ByLaunchway {
                 let _left = workspace::output(docker(remove).args(found.lines()));
             }
         }
+    }
+}
+
+/// A server to which commits are pushed.
+struct ByPush {
+    launchway: ByLaunchway,
+    repository: PathBuf,
+    /// The address to push to, with the token.
+    remote: String,
+}
+
+impl ByPush {
+    fn prepare(data: &Path, repository: &Repository) -> Result<Self> {
+        let launchway = ByLaunchway::start(data, repository)?;
+        let ByLaunchway { server, token, .. } = &launchway;
+        let path = "git/bench%27s%20Team/production/bench.git";
+        let remote = format!("http://bench:{token}@127.0.0.1:{}/{path}", server.port);
+        let mut pushed = Self { launchway, repository: repository.path().to_owned(), remote };
+        pushed.push()?;
+        let listed = http::get(pushed.launchway.server.port, LIST, Some(&pushed.launchway.token))?;
+        pushed.launchway.application = http::text_field(&listed, "id")?;
+        pushed.launchway.wait_until_alone()?;
+        Ok(pushed)
+    }
+
+    fn push(&self) -> Result<()> {
+        let mut push = Command::new("git");
+        push.arg("-C").arg(&self.repository).args(["push", "--quiet", &self.remote, "HEAD:refs/heads/main"]);
+        // The token must not be printed.
+        let hidden =
+            |error: anyhow::Error| anyhow!(format!("{error:#}").replace(&self.launchway.token, "***"));
+        workspace::output(&mut push).map(drop).map_err(hidden)
+    }
+
+    /// Pushes a commit. The push ends when the version is live.
+    fn deploy(&self, commit: &str) -> Result<f64> {
+        let started = Instant::now();
+        self.push()?;
+        let seconds = started.elapsed().as_secs_f64();
+        let newest = self.launchway.wait_until_deployed()?;
+        ensure!(http::text_field(&newest, "commit_hash")? == commit, "another commit was deployed");
+        self.launchway.wait_until_alone()?;
+        Ok(seconds)
     }
 }
 
