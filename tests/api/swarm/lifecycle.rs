@@ -81,11 +81,12 @@ fn a_copy_that_ends_is_started_again() {
     let deployment = text(&deployment["id"]);
     let on = swarm.lab.running_on(&deployment);
     let node = if on == ["lwt-node1"] { 1 } else { 2 };
-    let containers = || swarm.lab.docker(node, &["ps", "--quiet", "--filter", "name=launchway-"]);
-    let before = containers();
+    let containers_of = |node| swarm.lab.docker(node, &["ps", "--quiet", "--filter", "name=launchway-"]);
+    let before = containers_of(node);
     swarm.lab.docker(node, &["kill", &before]);
     until_within(LIMIT, "another container", || {
-        let now = containers();
+        // The swarm chooses the node anew.
+        let now = [1, 2].map(containers_of).concat();
         (!now.is_empty() && now != before && swarm.page() == Ok("one".to_owned())).then_some(())
     });
     // A service that somebody removed is created anew.
