@@ -42,8 +42,8 @@ struct DueBlock {
 }
 
 impl Database {
-    /// Extends the index of texts while `is_leader` returns true, until the future is dropped. It uses at most a
-    /// twentieth of a processor.
+    /// Extends the index of texts while `is_leader` returns true, until the future is dropped. After each block it pauses
+    /// nineteen times as long as that took.
     pub async fn run_search_index(&self, is_leader: impl Fn() -> bool) {
         loop {
             if !is_leader() {

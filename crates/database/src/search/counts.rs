@@ -9,7 +9,7 @@ use moka::sync::Cache;
 
 use super::index::Owner;
 
-/// The most cached counts, which are those of 400 terms in a million rows, and take about 5 MB.
+/// The most cached counts, which are those of 400 terms in a million rows.
 const MOST_COUNTS: u64 = 100_000;
 /// The counts whose memory equals that of a key.
 const WEIGHT_OF_KEY: u32 = 8;

@@ -45,7 +45,8 @@ pub(crate) struct Owner {
     pub(crate) id: Uuid,
 }
 
-/// Returns the rows of each indexed block that have all these trigrams. A block that is not indexed is not returned.
+/// Returns the rows of each indexed block that have all these trigrams. A block that is not indexed, or whose index is
+/// damaged, is not returned: it is scanned.
 pub(super) fn rows_with(
     connection: &mut AnyConnection,
     owner: Owner,
@@ -74,8 +75,14 @@ pub(super) fn rows_with(
             of_block.entry(block).or_default().insert(bucket, postings);
         }
         for (block, buckets) in of_block {
-            if buckets.contains_key(&MARK) {
-                found.insert(block, intersection(trigrams, &buckets)?);
+            if !buckets.contains_key(&MARK) {
+                continue;
+            }
+            match intersection(trigrams, &buckets) {
+                Ok(rows) => drop(found.insert(block, rows)),
+                Err(error) => {
+                    tracing::warn!(kind = owner.kind.as_str(), owner.id = %owner.id, block, %error, "search index is damaged");
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use launchway_database::Database;
 use super::{BLOCK, count_lines, index_all, indexed_blocks, saying, stored_blocks};
 use crate::{
     applications::{delete, stored},
-    builders::Resident,
+    builders::{Resident, execute},
     deployments::deploy,
     fresh::Fresh,
     logs::append,
@@ -17,6 +17,7 @@ contract!(
     servers_extend_the_index_at_the_same_time,
     logs_of_deleted_applications_are_not_indexed,
     the_index_is_extended_in_the_background,
+    a_block_whose_index_is_damaged_is_scanned,
 );
 
 async fn a_block_is_indexed_when_it_is_complete(db: Database) {
@@ -93,4 +94,15 @@ async fn the_index_is_extended_in_the_background(db: Database) {
         () = db.run_search_index(|| true) => unreachable!("it runs until it is dropped"),
         () = waiter => {}
     }
+}
+
+async fn a_block_whose_index_is_damaged_is_scanned(db: Database) {
+    let application = stored(&db, &Resident::of(&db, "ada").await, "web").await;
+    let deployment = deploy(&db, &application, 1).await;
+    append(&db, saying(&deployment, (1..=BLOCK).map(|number| format!("line {number}")))).await;
+    index_all(&db).await;
+    // One byte is neither an entry nor the end of a bucket.
+    execute(&db, "UPDATE search_postings SET postings = substr(postings, 1, 1) WHERE bucket >= 0").await;
+    assert_eq!(count_lines(&db, &application, "line 4096").await, 1);
+    assert_eq!(count_lines(&db, &application, "nowhere").await, 0);
 }
