@@ -120,10 +120,12 @@ impl Previews {
             let (parent, number, status) = (one.preview.parent, one.preview.number, one.status.clone());
             writes.push(Write::RecordStatus { parent, number, status }.into());
         }
-        match self.context.commit_as_leader(writes).await {
-            // Another server leads now, and reports it again.
-            Ok(()) | Err(StoreError::Stale) => {}
-            Err(error) => return Err(error.into()),
+        if !writes.is_empty() {
+            match self.context.commit_as_leader(writes).await {
+                // Another server leads now, and reports it again.
+                Ok(()) | Err(StoreError::Stale) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(if is_done { Reported::Done } else { Reported::Failed })
     }
