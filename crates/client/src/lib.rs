@@ -20,6 +20,8 @@ mod screen;
 mod server;
 mod session;
 mod table;
+#[cfg(test)]
+mod test_folder;
 mod upload;
 mod verbs;
 mod watch;

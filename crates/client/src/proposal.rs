@@ -51,16 +51,7 @@ fn source_file(entry: &fs::DirEntry) -> Option<SourceFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        folder
-    }
+    use crate::test_folder::folder;
 
     fn proposed(files: &[(&str, &str)]) -> Option<(&'static str, u16)> {
         let folder = folder(files);

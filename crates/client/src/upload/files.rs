@@ -155,16 +155,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        folder
-    }
+    use crate::test_folder::folder;
 
     fn names(folder: &Folder) -> Vec<&str> {
         folder.files.iter().map(|file| file.path.as_str()).collect()
