@@ -214,6 +214,8 @@ impl ProcessHost {
     /// however often the call is interrupted and repeated.
     async fn end_process(&self, folder: &Path, process: &ProcessId) {
         let (begun, this_call) = (folder.join("ending"), Instant::now());
+        // A clock of files is coarse: only an earlier call is measured by it.
+        let earlier = age(&begun);
         if !begun.exists()
             && let Err(error) = fs::write(&begun, "")
         {
@@ -221,11 +223,11 @@ impl ProcessHost {
         }
         // Again with each call: an earlier one may have been interrupted before it.
         process.terminate();
-        while process.is_alive() && age(&begun).max(this_call.elapsed()) < self.grace {
+        while process.is_alive() && earlier + this_call.elapsed() < self.grace {
             sleep(POLL).await;
         }
-        process.kill();
-        while process.is_alive() {
+        let killed = process.kill();
+        while process.is_alive() || killed.iter().any(ProcessId::is_alive) {
             sleep(POLL).await;
         }
     }

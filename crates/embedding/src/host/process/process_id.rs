@@ -54,29 +54,36 @@ impl ProcessId {
         }
     }
 
-    /// Kills the process with its group, or what is left of the group. Without the process, the number of the group
-    /// may belong to somebody else, so only members with the mark are killed.
-    pub(super) fn kill(&self) {
+    /// Kills the process with its group, or what is left of the group, and returns the members, which may not have
+    /// ended yet. Without the process, the number of the group may belong to somebody else, so only members with the
+    /// mark are killed.
+    pub(super) fn kill(&self) -> Vec<Self> {
+        // Listed before the signal too: a process that is about to end has no environment any more.
+        let mut members = self.marked_members();
         if self.is_alive() {
             signal("KILL", -self.pid);
         }
         for member in self.marked_members() {
-            signal("KILL", member);
+            signal("KILL", member.pid);
+            members.push(member);
         }
+        members
     }
 
-    fn marked_members(&self) -> Vec<i32> {
+    fn marked_members(&self) -> Vec<Self> {
         let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
         let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let is_member = |pid: &i32| {
-            let group = stat(*pid).and_then(|stat| fields(&stat).nth(2)?.parse::<i32>().ok());
+        let member = |pid: i32| {
+            let stat = stat(pid)?;
+            let group = fields(&stat).nth(2)?.parse::<i32>().ok()?;
             let has_mark = || {
                 let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
                 environment.split(|byte| *byte == 0).any(|entry| entry == self.mark.as_bytes())
             };
-            group == Some(self.pid) && has_mark()
+            let is_member = group == self.pid && has_mark();
+            is_member.then(|| Self { pid, started: start(&stat), mark: self.mark.clone() })
         };
-        pids.filter(is_member).collect()
+        pids.filter_map(member).collect()
     }
 }
 
