@@ -73,7 +73,7 @@ async fn a_command_that_does_not_end_is_ended() {
     let started = Instant::now();
     let (ended, _) = run(&installation, &plan, "sleep 600").await;
     assert_eq!(ended, Err(StepError::Rejected("the command took longer than 2s".to_owned())));
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(60));
     assert_eq!(installation.traces.containers(), Vec::<String>::new());
 }
 

