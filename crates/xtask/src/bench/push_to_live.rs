@@ -47,43 +47,48 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     report.paragraph(
         "Seconds from a commit to a container that answers, a small image on the legacy builder, in turn:",
     );
-    report.columns("round | by Launchway | by git push | by hand | ratio | ratio of pushes");
+    report.columns(
+        "round | redeployed | by hand, fetched | ratio | pushed | by hand, pushed | ratio of pushes",
+    );
     base_image(&folder.join("base"))?;
     let dockerfile = format!(
         "FROM {BASE}\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
     );
     let files = [("Dockerfile", dockerfile.as_str()), ("launchway.toml", DESCRIPTION)];
     let repository = Repository::create(&folder.join("repository"), &files)?;
-    let mut by_hand = ByHand::prepare(&folder.join("by-hand"), &repository)?;
-    let mut launchway = ByLaunchway::prepare(&folder.join("push-to-live"), &repository)?;
+    let mut fetched = ByHand::prepare(&folder.join("by-hand"), &repository, Transfer::Fetch)?;
+    let mut sent = ByHand::prepare(&folder.join("by-hand-pushed"), &repository, Transfer::Push)?;
+    let mut redeployed = ByLaunchway::prepare(&folder.join("push-to-live"), &repository)?;
     let pushed = ByPush::prepare(&folder.join("pushed"), &repository)?;
-    let [mut ours, mut pushes, mut theirs]: [Sample; 3] = Default::default();
+    let mut samples: [Sample; 4] = Default::default();
     for round in 1..=effort.rounds(ROUNDS) {
-        let mut by_us = || launchway.deploy(&repository.commit(&format!("launchway {round}"))?);
-        let by_push = || pushed.deploy(&repository.commit(&format!("push {round}"))?);
-        let mut by_them = || by_hand.deploy(&repository.commit(&format!("by hand {round}"))?);
+        let mut ways: [&mut dyn FnMut(&str) -> Result<f64>; 4] = [
+            &mut |commit| redeployed.deploy(commit),
+            &mut |commit| fetched.deploy(commit),
+            &mut |commit| pushed.deploy(commit),
+            &mut |commit| sent.deploy(commit),
+        ];
+        let mut seconds = [0.0; 4];
         // The order alternates with every round, so that none always runs on a warmer machine.
-        let (own, push, other) = if round.is_multiple_of(2) {
-            let other = by_them()?;
-            let push = by_push()?;
-            (by_us()?, push, other)
-        } else {
-            (by_us()?, by_push()?, by_them()?)
-        };
-        ours.push(own);
-        pushes.push(push);
-        theirs.push(other);
-        let seconds = [own, push, other, own / other, push / other];
-        let cells = std::iter::once(round.to_string()).chain(seconds.map(|figure| format!("{figure:.2}")));
+        let order = if round.is_multiple_of(2) { [3, 2, 1, 0] } else { [0, 1, 2, 3] };
+        for way in order {
+            seconds[way] = ways[way](&repository.commit(&format!("round {round}, way {way}"))?)?;
+            samples[way].push(seconds[way]);
+        }
+        let [own, other, push, other_push] = seconds;
+        let figures = [own, other, own / other, push, other_push, push / other_push];
+        let cells = std::iter::once(round.to_string()).chain(figures.map(|figure| format!("{figure:.2}")));
         report.row(&cells.collect::<Vec<_>>());
     }
-    let (ratios, ratios_of_pushes) = (ours.over(&theirs), pushes.over(&theirs));
-    report.figure(Figure::new("push to live by Launchway", "s", 2, ours));
-    report.figure(Figure::new("push to live by git push", "s", 2, pushes));
-    report.figure(Figure::new("push to live by hand", "s", 2, theirs));
+    let [own, other, push, other_push] = samples;
+    let (ratios, ratios_of_pushes) = (own.over(&other), push.over(&other_push));
+    report.figure(Figure::new("push to live by Launchway", "s", 2, own));
+    report.figure(Figure::new("push to live by hand", "s", 2, other));
+    report.figure(Figure::new("push to live by git push", "s", 2, push));
+    report.figure(Figure::new("push to live by git push by hand", "s", 2, other_push));
     report.paragraph(
         "From the request to live, and from `git push` to its end, which is when the version is live, over the same git and \
-         docker commands:",
+         docker commands; the push by hand goes to a bare repository on the same disk:",
     );
     report.figure(Figure::new("push to live over by hand", "", 2, ratios).at_most(MOST_OVERHEAD));
     let name = "push to live by git push over by hand";
@@ -112,26 +117,38 @@ fn base_image(folder: &Path) -> Result<()> {
 /// (enabling its restart policy, and the removal of the old one) is not timed here either.
 struct ByHand {
     repository: PathBuf,
+    transfer: Transfer,
     folder: PathBuf,
     /// The images so far, newest first.
     images: Vec<String>,
     live: Option<String>,
 }
 
+/// The way of a commit to the machine.
+#[derive(Clone, Copy)]
+enum Transfer {
+    Fetch,
+    Push,
+}
+
 impl ByHand {
-    fn prepare(folder: &Path, repository: &Repository) -> Result<Self> {
+    fn prepare(folder: &Path, repository: &Repository, transfer: Transfer) -> Result<Self> {
         fs::create_dir_all(folder)?;
         workspace::output(Command::new("git").args(["init", "--quiet", "--bare"]).arg(folder.join("cache")))?;
         if workspace::output(&mut docker(&format!("network inspect {BY_HAND}"))).is_err() {
             workspace::output(&mut docker(&format!("network create {BY_HAND}")))?;
         }
         let (repository, folder) = (repository.path().to_owned(), folder.to_owned());
-        Ok(Self { repository, folder, images: Vec::new(), live: None })
+        Ok(Self { repository, transfer, folder, images: Vec::new(), live: None })
     }
 
     fn deploy(&mut self, commit: &str) -> Result<f64> {
         let started = Instant::now();
-        self.fetch(commit)?;
+        match self.transfer {
+            Transfer::Fetch => self.fetch(commit)?,
+            Transfer::Push => self.push(commit)?,
+        }
+        self.check_out(commit)?;
         let name = format!("{BY_HAND}-{commit}");
         let image = format!("{BY_HAND}:{commit}");
         self.build(&image)?;
@@ -158,25 +175,35 @@ impl ByHand {
         Ok(seconds)
     }
 
+    /// Returns a git command on the cache.
+    fn git(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command.arg(format!("--git-dir={}", self.folder.join("cache").display())).args(arguments);
+        command
+    }
+
     fn fetch(&self, commit: &str) -> Result<()> {
-        let cache = format!("--git-dir={}", self.folder.join("cache").display());
-        let git = |arguments: &[&str]| {
-            let mut command = Command::new("git");
-            command.arg(&cache).args(arguments);
-            command
-        };
-        workspace::output(
-            git(&["ls-remote", "--exit-code", "--heads", "--"]).arg(&self.repository).arg("refs/heads/main"),
-        )?;
-        let mut fetch = git(&["fetch", "--quiet", "--depth=1", "--no-tags", "--force", "--"]);
-        workspace::output(fetch.arg(&self.repository).arg(format!("+{commit}:refs/deploy/main")))?;
+        let mut list = self.git(&["ls-remote", "--exit-code", "--heads", "--"]);
+        workspace::output(list.arg(&self.repository).arg("refs/heads/main"))?;
+        let mut fetch = self.git(&["fetch", "--quiet", "--depth=1", "--no-tags", "--force", "--"]);
+        workspace::output(fetch.arg(&self.repository).arg(format!("+{commit}:refs/deploy/main"))).map(drop)
+    }
+
+    fn push(&self, commit: &str) -> Result<()> {
+        let mut push = Command::new("git");
+        push.arg("-C").arg(&self.repository).args(["push", "--quiet"]).arg(self.folder.join("cache"));
+        workspace::output(push.arg(format!("{commit}:refs/heads/main"))).map(drop)
+    }
+
+    fn check_out(&self, commit: &str) -> Result<()> {
         let checkout = self.folder.join("checkout");
         if checkout.exists() {
             fs::remove_dir_all(&checkout)?;
         }
         fs::create_dir_all(&checkout)?;
         let tree = format!("--work-tree={}", checkout.display());
-        workspace::output(&mut git(&[&tree, "checkout", "--quiet", "--force", commit, "--", "."])).map(drop)
+        workspace::output(&mut self.git(&[&tree, "checkout", "--quiet", "--force", commit, "--", "."]))
+            .map(drop)
     }
 
     fn build(&self, image: &str) -> Result<()> {
