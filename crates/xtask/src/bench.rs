@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures the `dist` build against the performance goals.
 
 mod accepted;
+mod command_line;
 mod commits;
 mod compare;
 mod dashboard;
@@ -106,6 +107,7 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
         Section::LogLines => log_lines::measure(report, effort),
         Section::Search => search::measure(report, effort),
         Section::PushToLive => push_to_live::measure(report, folder, effort),
+        Section::CommandLine => command_line::measure(report, folder, effort),
         Section::FrontProxy => front_proxy::measure(report, folder, effort),
         Section::Dashboard => dashboard::measure(report, folder, effort),
         Section::Proxies => proxies::measure(report, folder, effort),

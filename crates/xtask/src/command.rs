@@ -113,6 +113,7 @@ pub(crate) enum Section {
     LogLines,
     Search,
     PushToLive,
+    CommandLine,
     FrontProxy,
     Dashboard,
     Proxies,

@@ -41,6 +41,9 @@ health_check_path = \"/\"
 /// The number of earlier images whose build cache is used.
 const IMAGES_TO_BUILD_ON: usize = 5;
 
+/// Deploys a commit, and returns the seconds until it was live.
+type Deploy<'a> = &'a mut dyn FnMut(&str) -> Result<f64>;
+
 /// Deploys small changes by the server and by hand, in turn.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Push to live");
@@ -62,7 +65,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     let pushed = ByPush::prepare(&folder.join("pushed"), &repository)?;
     let mut samples: [Sample; 4] = Default::default();
     for round in 1..=effort.rounds(ROUNDS) {
-        let mut ways: [&mut dyn FnMut(&str) -> Result<f64>; 4] = [
+        let ways: [Deploy<'_>; 4] = [
             &mut |commit| redeployed.deploy(commit),
             &mut |commit| fetched.deploy(commit),
             &mut |commit| pushed.deploy(commit),

@@ -42,6 +42,11 @@ impl Sample {
         self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect()
     }
 
+    /// Returns the difference of each measurement and the one that was taken with it.
+    pub(crate) fn minus(&self, other: &Self) -> Self {
+        self.0.iter().zip(&other.0).map(|(ours, theirs)| ours - theirs).collect()
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -95,6 +100,12 @@ mod tests {
     fn ratios_are_those_of_measurements_that_were_taken_together() {
         let ratios = Sample(vec![1.0, 6.0]).over(&Sample(vec![2.0, 3.0]));
         assert_eq!(format!("{ratios:.1}"), "1.2 (0.5–2.0)");
+    }
+
+    #[test]
+    fn differences_are_those_of_measurements_that_were_taken_together() {
+        let differences = Sample(vec![1.0, 6.0]).minus(&Sample(vec![2.0, 3.0]));
+        assert_eq!(format!("{differences:.1}"), "1.0 (-1.0–3.0)");
     }
 
     #[test]
