@@ -31,7 +31,7 @@ mod wrk;
 
 use std::{env, path::Path, process::Command};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum as _;
 
 use self::{
@@ -60,16 +60,23 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let scratch = Scratch::create(&env::temp_dir(), "bench", &[])?;
     let mut report = Report::default();
     describe(&mut report, effort)?;
+    let mut failed = Vec::new();
     for &section in Section::value_variants().iter().filter(|section| wanted(**section)) {
-        measure(section, &mut report, scratch.path(), effort)?;
+        let first = report.number_of_sections();
+        // What is measured is kept, whatever happens to another section.
+        match measure(section, &mut report, scratch.path(), effort) {
+            Ok(()) => report.originate(first, &origin()?),
+            Err(error) => {
+                eprintln!("{section:?} could not be measured: {error:#}");
+                report.discard_from(first);
+                failed.push(format!("{section:?}"));
+            }
+        }
+        if let Some(file) = &options.report {
+            report.write(file)?;
+        }
     }
-
-    if let Some(file) = &options.report {
-        report.write(file)?;
-    }
-    if let Some(folder) = &options.plots {
-        report.write_plots(folder)?;
-    }
+    ensure!(failed.is_empty(), "sections that could not be measured: {}", failed.join(", "));
     match report.missed()[..] {
         [] => Ok(()),
         [only] => bail!("a goal was missed: {only}"),
@@ -77,14 +84,17 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     }
 }
 
-/// Writes the machine, the compiler, the date and the commit.
+/// Returns the commit, the time and the load of the machine that a section was measured with.
+fn origin() -> Result<String> {
+    Ok(format!("Commit {}, {}, load average {}.", machine::commit(&[]), machine::date()?, machine::load()?))
+}
+
+/// Writes the machine and the compiler.
 fn describe(report: &mut Report, effort: Effort) -> Result<()> {
     let rustc = workspace::output(Command::new("rustc").arg("--version").current_dir(workspace::root()))?;
     report.head("# Benchmarks\n");
     report.head(&format!("- machine: {}", machine::describe()));
     report.head(&format!("- compiler: {rustc}, `dist` build"));
-    report.head(&format!("- date: {}", machine::date()?));
-    report.head(&format!("- commit: {}", machine::commit(&[])));
     if effort == Effort::Quick {
         report.head("- rounds: short, to see that it works; the figures prove nothing");
     }

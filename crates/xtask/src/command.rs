@@ -55,14 +55,11 @@ pub(crate) struct BenchOptions {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Measure only this section
-    #[arg(long, value_name = "SECTION", conflicts_with = "report")]
+    #[arg(long, value_name = "SECTION")]
     pub(crate) only: Option<Section>,
-    /// Also write the results as Markdown, and the plots to `benchmarks` beside the file
+    /// Also write the results as Markdown, and the plots to `benchmarks` beside the file; other sections of the file stay
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Write only the plots, to this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with = "report")]
-    pub(crate) plots: Option<PathBuf>,
     /// Check that two reports agree within their spreads, instead of measuring
     #[arg(long, value_name = "REPORT", num_args = 2, exclusive = true)]
     pub(crate) compare: Vec<PathBuf>,
@@ -184,14 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn one_section_can_be_measured_alone_but_not_reported() {
+    fn one_section_can_be_measured_and_reported_alone() {
         let only = |section| BenchOptions { only: Some(section), ..BenchOptions::default() };
         assert_eq!(parse("bench --only push-to-live"), Ok(Command::Bench(only(Section::PushToLive))));
         assert_eq!(parse("bench --only dancing"), Err(ErrorKind::InvalidValue));
         assert!(parse("bench --only").is_err());
-        assert!(parse("bench --only growth --report docs/benchmarks.md").is_err());
-        let expected = BenchOptions { plots: Some("docs/benchmarks".into()), ..only(Section::Proxies) };
-        assert_eq!(parse("bench --only proxies --plots docs/benchmarks"), Ok(Command::Bench(expected)));
+        let expected = BenchOptions { report: Some("docs/benchmarks.md".into()), ..only(Section::Proxies) };
+        assert_eq!(parse("bench --only proxies --report docs/benchmarks.md"), Ok(Command::Bench(expected)));
     }
 
     #[test]

@@ -21,6 +21,12 @@ pub(crate) fn date() -> Result<String> {
     workspace::output(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]))
 }
 
+/// Returns the load averages of the last one, five and fifteen minutes.
+pub(crate) fn load() -> Result<String> {
+    let averages = fs::read_to_string("/proc/loadavg")?;
+    Ok(averages.split_whitespace().take(3).collect::<Vec<_>>().join(", "))
+}
+
 /// Returns the commit, and whether one of these paths has changes on top of it; no path means all.
 pub(crate) fn commit(paths: &[&str]) -> String {
     let git = |arguments: &[&str]| {

@@ -89,7 +89,8 @@ fn kept(row: &str) -> Option<Kept> {
     let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
     let [name, median, least, greatest, unit, ..] = cells[..] else { return None };
     let digits = median.split_once('.').map_or(0, |(_, behind)| behind.len());
-    (cells.len() == Figure::COLUMNS.len()).then_some(())?;
+    // The last cell is the section.
+    (cells.len() == Figure::COLUMNS.len() + 1).then_some(())?;
     Some(Kept {
         name: name.to_owned(),
         median: median.parse().ok()?,

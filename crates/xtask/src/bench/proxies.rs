@@ -14,6 +14,8 @@ use self::{
 use crate::bench::{Effort, Figure, Plot, Report, Sample, plot::points};
 
 const ROUNDS: u32 = 5;
+/// The names of the subjects, in their order.
+const NAMES: [&str; 4] = ["Launchway", "nginx", "HAProxy", "Caddy"];
 const LEAST_RATIO: f64 = 0.8;
 
 /// Measures every load on each proxy in turn.
@@ -34,9 +36,14 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     let subjects = setting.subjects()?;
     let mut measured = Vec::new();
     for load in LOADS {
-        let results = results(&subjects, load, effort)?;
+        let results = results(&subjects, load, effort);
         report.row(&results.row(load));
         measured.push((load, results));
+    }
+    let failures = measured.iter().flat_map(|(_, results)| &results.failures);
+    let failures: Vec<&str> = failures.map(String::as_str).collect();
+    if !failures.is_empty() {
+        report.paragraph(&format!("Runs that failed, and count for nothing: {}.", failures.join("; ")));
     }
     draw(report, &measured);
     for (load, results) in measured {
@@ -50,39 +57,56 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     Ok(())
 }
 
-/// The results of one load: requests per second and CPU of a request, for each subject that it concerns.
-struct Results(Vec<Option<[Sample; 2]>>);
+/// The results of one load.
+struct Results {
+    /// Requests per second and CPU of a request, for each subject that it concerns.
+    samples: Vec<Option<[Sample; 2]>>,
+    /// The runs that failed.
+    failures: Vec<String>,
+}
 
-fn results(subjects: &[Subject], load: &Load, effort: Effort) -> Result<Results> {
+fn results(subjects: &[Subject], load: &Load, effort: Effort) -> Results {
     let concerned = |subject: &&Subject| !load.is_site || subject.serves_sites;
-    let mut results = Results(subjects.iter().map(|one| concerned(&one).then(Default::default)).collect());
+    let samples = subjects.iter().map(|one| concerned(&one).then(Default::default)).collect();
+    let mut results = Results { samples, failures: Vec::new() };
     for subject in subjects.iter().filter(concerned) {
-        load.run(subject)?;
+        // Opens connections and fills caches; a failure repeats itself in the rounds.
+        drop(load.run(subject));
     }
     for round in 0..effort.rounds(ROUNDS) as usize {
         // Rotates the order, so that none always runs on a warmer machine.
         for step in 0..subjects.len() {
             let which = (round + step) % subjects.len();
-            if let Some([requests, cpu]) = &mut results.0[which] {
-                let run = load.run(&subjects[which])?;
-                requests.push(run.requests_per_second);
-                cpu.push(run.cpu_microseconds_per_request);
+            let Some([requests, cpu]) = &mut results.samples[which] else { continue };
+            match load.run(&subjects[which]) {
+                Ok(run) => {
+                    requests.push(run.requests_per_second);
+                    cpu.push(run.cpu_microseconds_per_request);
+                }
+                Err(error) => {
+                    eprintln!("{}: {}: {error:#}", load.name(), NAMES[which]);
+                    requests.push_failure();
+                    cpu.push_failure();
+                    let failure = format!("{} at {}, round {}", NAMES[which], load.name(), round + 1);
+                    results.failures.push(failure);
+                }
             }
         }
     }
-    Ok(results)
+    results
 }
 
 impl Results {
     /// Returns how much better the first subject is than another, in requests per second and in CPU.
     fn ratios(&self, other: usize) -> Option<[Sample; 2]> {
-        let ([requests, cpu], [their_requests, their_cpu]) = (self.0[0].as_ref()?, self.0[other].as_ref()?);
+        let ([requests, cpu], [their_requests, their_cpu]) =
+            (self.samples[0].as_ref()?, self.samples[other].as_ref()?);
         Some([requests.over(their_requests), their_cpu.over(cpu)])
     }
 
     fn row(&self, load: &Load) -> Vec<String> {
         let own = |which: usize, digits: usize| {
-            let sample = self.0[0].as_ref().map(|samples| samples[which].median());
+            let sample = self.samples[0].as_ref().map(|samples| samples[which].median());
             sample.map_or_else(String::new, |median| format!("{median:.digits$}"))
         };
         let ratio = |other: usize, which: usize| {

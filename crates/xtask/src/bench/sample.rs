@@ -47,8 +47,13 @@ impl Sample {
         self.0.iter().zip(&other.0).map(|(ours, theirs)| ours - theirs).collect()
     }
 
+    /// Adds a measurement that failed. It counts for nothing, nor does the one that was taken with it.
+    pub(crate) fn push_failure(&mut self) {
+        self.0.push(f64::NAN);
+    }
+
     fn sorted(&self) -> Vec<f64> {
-        let mut sorted = self.0.clone();
+        let mut sorted: Vec<f64> = self.0.iter().copied().filter(|value| !value.is_nan()).collect();
         sorted.sort_by(f64::total_cmp);
         sorted
     }
@@ -72,6 +77,17 @@ impl Display for Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_measurement_counts_for_nothing() {
+        let (mut ours, mut theirs) = (Sample(vec![2.0]), Sample(vec![1.0]));
+        ours.push_failure();
+        theirs.push(100.0);
+        ours.push(9.0);
+        theirs.push(3.0);
+        assert_eq!(ours.over(&theirs).to_string(), "2.50 (2.00–3.00)");
+        assert_eq!((ours.least(), ours.greatest()), (2.0, 9.0));
+    }
 
     #[test]
     fn the_median_of_an_odd_number_is_the_middle_one() {
