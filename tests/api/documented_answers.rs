@@ -73,7 +73,7 @@ fn answers_about_applications_have_the_form_that_is_documented() {
         "certificate": identity.certificate, "private_key": identity.key,
     });
     let of_domain = json!({ "id": id, "domain": "shop.example.com" });
-    let certificates = format!("{DEPLOY}/certificates");
+    let (certificates, hsts) = (format!("{DEPLOY}/certificates"), format!("{DEPLOY}/hsts"));
     let missing = format!("{DEPLOY}/source/blocks/missing");
     expect_documented(
         &server,
@@ -81,6 +81,7 @@ fn answers_about_applications_have_the_form_that_is_documented() {
         &[
             ("POST", DEPLOY, DEPLOY, Some(&spec)),
             ("PUT", &certificates, &certificates, Some(&certificate)),
+            ("PUT", &hsts, &hsts, Some(&of_domain)),
             ("GET", &of_query, DEPLOY, None),
             ("GET", "/api/v1/deploy/applications", "/api/v1/deploy/applications", None),
             ("GET", &format!("{DEPLOY}/deployments?id={id}"), &format!("{DEPLOY}/deployments"), None),
@@ -95,6 +96,7 @@ fn answers_about_applications_have_the_form_that_is_documented() {
             ),
             ("POST", &format!("{DEPLOY}/redeploy"), &format!("{DEPLOY}/redeploy"), Some(&by_id)),
             ("POST", &missing, &missing, Some(&json!({"blocks": ["a".repeat(64)]}))),
+            ("DELETE", &hsts, &hsts, Some(&of_domain)),
             ("DELETE", &certificates, &certificates, Some(&of_domain)),
             ("PUT", &of_query, DEPLOY, Some(&json!({"port": 9090}))),
             ("DELETE", &of_query, DEPLOY, None),

@@ -63,6 +63,7 @@ pub(crate) const APPLICATION: &[&str] = &[
     "domain",
     "domains",
     "certificates",
+    "hsts",
     "status_detail",
     "port",
     "pre_run_command",

@@ -62,6 +62,28 @@ fn a_certificate_is_uploaded_from_files_and_deleted() {
 }
 
 #[test]
+fn the_hsts_policy_of_a_domain_is_set_and_removed() {
+    let server = TestServer::on_sqlite();
+    let admin = server.admin();
+    an_application(&admin, "web", "production");
+    let ada = Person::ada(&server);
+    ada.runs(&["domains", "add", "web", "shop.example.com"]).succeeded();
+    let shown = || admin.get("/api/v1/deploy/applications").success()["applications"][0]["hsts"].clone();
+    let set = ["domains", "set-hsts", "web", "shop.example.com"];
+    let output = ada.runs(&set);
+    output.succeeded();
+    assert!(output.stderr.contains("Set the HSTS policy of shop.example.com"), "{output}");
+    assert_eq!(shown(), json!([{"domain": "shop.example.com", "max_age": 15_552_000}]));
+    ada.runs(&[&set[..], &["--max-age", "0"]].concat()).succeeded();
+    assert_eq!(shown()[0]["max_age"], 0);
+    ada.runs(&[&set[..], &["--max-age", "99999999"]].concat()).failed(2);
+    let remove = ["domains", "remove-hsts", "web", "shop.example.com"];
+    ada.runs(&remove).succeeded();
+    assert_eq!(shown(), json!([]));
+    ada.runs(&remove).failed(4);
+}
+
+#[test]
 fn a_webhook_secret_is_printed_with_its_address() {
     let server = TestServer::on_sqlite();
     an_application(&server.admin(), "web", "production");

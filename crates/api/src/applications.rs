@@ -2,6 +2,7 @@
 
 mod certificates;
 pub(crate) mod domains;
+mod hsts;
 mod requests;
 mod source;
 
@@ -80,6 +81,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .fails(&[Code::Conflict, Code::NotFound]),
     ];
     endpoints.extend(certificates::endpoints());
+    endpoints.extend(hsts::endpoints());
     endpoints.extend(domains::endpoints());
     endpoints.extend(source::endpoints());
     endpoints
@@ -178,7 +180,8 @@ async fn list_applications(
     let found = api.services.applications.list(&caller, &filter, page.0).await?;
     let ids: Vec<ApplicationId> = found.items.iter().map(|(summary, _)| summary.application.id).collect();
     let certificates = api.services.certificates.of_applications(&caller, &ids).await?;
-    Ok(success("Applications retrieved successfully", ApplicationsView::new(found, &certificates)))
+    let policies = api.services.certificates.hsts_of(&caller, &ids).await?;
+    Ok(success("Applications retrieved successfully", ApplicationsView::new(found, &certificates, &policies)))
 }
 
 async fn restart_application(

@@ -9,7 +9,10 @@ use launchway_domain::{
     applications::{ApplicationRepository, Hostname},
     audit::{Action as Did, Event, Resource as Audited},
     auth::{Action, Actor, Permission, Resource},
-    certificates::{Certificate, CertificateParser, CertificateRepository, IssuedCertificate, Write},
+    certificates::{
+        Certificate, CertificateParser, CertificateRepository, CertificateState, HstsMaxAge, HstsPolicy,
+        IssuedCertificate, Write,
+    },
     ids::ApplicationId,
     organizations::Scope,
     secret::{Secret, SecretBox},
@@ -26,6 +29,7 @@ const UPDATE: Permission = Permission::new(Resource::Deploy, Action::Update);
 const APPLICATION: Error = Error::NotFound("the application");
 const DOMAIN: Error = Error::NotFound("the domain");
 const CERTIFICATE: Error = Error::NotFound("the certificate");
+const HSTS: Error = Error::NotFound("the HSTS policy");
 
 /// The ports of certificates.
 pub struct CertificatePorts {
@@ -62,7 +66,7 @@ impl Certificates {
         &self,
         actor: &Actor,
         applications: &[ApplicationId],
-    ) -> Result<Vec<(Certificate, launchway_domain::certificates::CertificateState)>, Error> {
+    ) -> Result<Vec<(Certificate, CertificateState)>, Error> {
         let scope = actor.require(READ)?;
         let now = self.context.clock.now();
         let found = self.ports.certificates.certificates_of(scope, applications).await?;
@@ -120,6 +124,64 @@ impl Certificates {
             self.context.record(actor.author(), event),
         ];
         self.context.commit(writes, CERTIFICATE).await?;
+        self.publish().await;
+        Ok(())
+    }
+
+    /// Returns the HSTS policies of applications of the actor's organization, sorted by domain.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] without the permission `deploy:read`.
+    pub async fn hsts_of(
+        &self,
+        actor: &Actor,
+        applications: &[ApplicationId],
+    ) -> Result<Vec<HstsPolicy>, Error> {
+        let scope = actor.require(READ)?;
+        Ok(self.ports.certificates.hsts_of(scope, applications).await?)
+    }
+
+    /// Sets the HSTS policy of a domain of an application of the actor's organization. Responses have the header while
+    /// the certificate of the domain is valid.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no application with that id or it does not have the domain,
+    /// [`Error::Forbidden`] without the permission `deploy:update`.
+    pub async fn set_hsts(
+        &self,
+        actor: &Actor,
+        id: ApplicationId,
+        domain: Hostname,
+        max_age: HstsMaxAge,
+    ) -> Result<(), Error> {
+        let event = event(id, &domain, "set the HSTS policy of").with("max_age", max_age.get());
+        self.change_hsts(actor, (id, domain), Some(max_age), (event, DOMAIN)).await
+    }
+
+    /// Removes the HSTS policy of a domain of an application of the actor's organization.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no application with that id or its domain has no policy,
+    /// [`Error::Forbidden`] without the permission `deploy:update`.
+    pub async fn remove_hsts(&self, actor: &Actor, id: ApplicationId, domain: Hostname) -> Result<(), Error> {
+        let event = event(id, &domain, "removed the HSTS policy of");
+        self.change_hsts(actor, (id, domain), None, (event, HSTS)).await
+    }
+
+    async fn change_hsts(
+        &self,
+        actor: &Actor,
+        (id, domain): (ApplicationId, Hostname),
+        max_age: Option<HstsMaxAge>,
+        (event, stale): (Event, Error),
+    ) -> Result<(), Error> {
+        let scope = actor.require(UPDATE)?;
+        self.find_domain(scope, id, &domain).await?;
+        let writes = vec![
+            Write::SetHsts { scope, application_id: id, domain, max_age }.into(),
+            self.context.record(actor.author(), event),
+        ];
+        self.context.commit(writes, stale).await?;
         self.publish().await;
         Ok(())
     }

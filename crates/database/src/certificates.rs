@@ -1,4 +1,6 @@
-//! Certificates, ACME accounts and challenges in the database.
+//! Certificates, ACME accounts, challenges and HSTS policies in the database.
+
+mod hsts;
 
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
@@ -10,7 +12,7 @@ use launchway_domain::{
     applications::Hostname,
     certificates::{
         Certificate, CertificateChanges, CertificateRepository, CertificateSource, Challenge,
-        ExpiringCertificate, IssuedCertificate, Write,
+        ExpiringCertificate, HstsPolicy, IssuedCertificate, Write,
     },
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
@@ -217,6 +219,19 @@ impl CertificateRepository for Database {
         .await
     }
 
+    async fn hsts_of(
+        &self,
+        scope: Scope,
+        applications: &[ApplicationId],
+    ) -> Result<Vec<HstsPolicy>, StoreError> {
+        let ids: Vec<DbId> = applications.iter().copied().map(DbId::from).collect();
+        self.read_point(move |connection| hsts::of_applications(connection, scope, &ids)).await
+    }
+
+    async fn hsts(&self) -> Result<Vec<HstsPolicy>, StoreError> {
+        self.read(hsts::all).await
+    }
+
     async fn certificates_revision(&self) -> Result<String, StoreError> {
         self.read(|connection| {
             let rows: Vec<(String, DbTs)> = certificates::table
@@ -227,6 +242,9 @@ impl CertificateRepository for Database {
             let mut hash = Sha256::new();
             for (domain, DbTs(updated_at)) in rows {
                 hash.update(format!("{domain} {}\n", updated_at.timestamp_micros()));
+            }
+            for HstsPolicy { domain, max_age, .. } in hsts::all(connection)? {
+                hash.update(format!("hsts {domain} {}\n", max_age.get()));
             }
             Ok(HEXLOWER.encode(&hash.finalize()))
         })
@@ -297,6 +315,10 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .find(domain.as_str())
                 .filter(certificates::application_id.eq(Some(DbId::from(*application_id))));
             guarded(diesel::delete(row).execute(connection)?)
+        }
+        Write::SetHsts { scope, application_id, domain, max_age } => {
+            guarded(usize::from(has_domain(connection, *scope, *application_id, domain)?))?;
+            hsts::set(connection, domain, *max_age)
         }
         Write::DeleteUnused { api_domain } => delete_unused(connection, api_domain.as_ref()),
         Write::Register { directory, credentials, at } => {

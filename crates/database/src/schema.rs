@@ -17,7 +17,7 @@ use diesel::{allow_tables_to_appear_in_same_query, table};
 
 pub(super) use self::{
     artifact_tables::{compositions, setup_token, site_archive_parts, site_archives},
-    certificate_tables::{acme_accounts, acme_challenges, certificates},
+    certificate_tables::{acme_accounts, acme_challenges, certificates, domain_hsts},
     copy_tables::application_replicas,
     extension_tables::{
         execution_logs, execution_steps, extension_executions, extension_installations, extension_ports,

@@ -177,6 +177,10 @@ mod tests {
 
     const AT: Timestamp = Timestamp::UNIX_EPOCH;
 
+    fn shop() -> applications::Hostname {
+        "shop.example.com".parse().unwrap()
+    }
+
     fn entry() -> Write {
         let entry = audit::Entry {
             id: Uuid::nil().into(),
@@ -238,12 +242,7 @@ mod tests {
             previews::Write::Remove { parent: Uuid::nil().into(), number: 1.try_into().unwrap(), seen: AT }
                 .into(),
             certificates::Write::DeleteUnused { api_domain: None }.into(),
-            certificates::Write::Request {
-                domain: "shop.example.com".parse().unwrap(),
-                application_id: None,
-                at: AT,
-            }
-            .into(),
+            certificates::Write::Request { domain: shop(), application_id: None, at: AT }.into(),
             notifications::Write::Announce(an_event()).into(),
             quotas::Write::Require {
                 scope: a_job().scope,
@@ -423,6 +422,7 @@ mod tests {
         let id = Uuid::nil().into();
         let [email, username] = ["ada@example.com", "ada"];
         let user = User::new(id, username.parse().unwrap(), email.parse().unwrap(), UserKind::AppUser, AT);
+        let application_id = Uuid::nil().into();
         let mut writes = vec![
             users::Write::Insert(user).into(),
             users::Write::Rename { id, username: username.parse().unwrap(), at: AT }.into(),
@@ -437,10 +437,12 @@ mod tests {
                 at: AT,
             }
             .into(),
-            certificates::Write::Delete {
+            certificates::Write::Delete { scope: a_job().scope, application_id, domain: shop() }.into(),
+            certificates::Write::SetHsts {
                 scope: a_job().scope,
-                application_id: Uuid::nil().into(),
-                domain: "shop.example.com".parse().unwrap(),
+                application_id,
+                domain: shop(),
+                max_age: None,
             }
             .into(),
             deployments::Write::Insert(a_deployment()).into(),

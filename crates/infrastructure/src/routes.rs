@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use launchway_domain::{
     applications::Hostname,
-    certificates::{CertificateServer, Challenge, ServedCertificate},
+    certificates::{CertificateServer, Challenge, HstsMaxAge, ServedCertificate},
     deployments::{ContainerId, StepError},
     ids::ApplicationId,
     routes::{Endpoint, Route, Target, TrafficRouter},
@@ -132,7 +132,7 @@ impl CertificateServer for FrontProxy {
             chain: one.chain,
             key: one.key.expose().clone(),
             not_after: u64::try_from(one.not_after.timestamp()).unwrap_or_default(),
-            hsts_seconds: None,
+            hsts_seconds: one.hsts.map(HstsMaxAge::get),
         });
         self.control.set_certificates(revision, certificates.collect()).await.map_err(fault)
     }

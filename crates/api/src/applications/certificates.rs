@@ -81,7 +81,7 @@ async fn delete_certificate(
     Ok(success("Certificate deleted successfully", with_certificates(&api, &caller, detail).await?))
 }
 
-/// Returns the view of an application with the certificates of its domains.
+/// Returns the view of an application with the certificates and HSTS policies of its domains.
 pub(super) async fn with_certificates(
     api: &Api,
     caller: &Caller,
@@ -90,8 +90,9 @@ pub(super) async fn with_certificates(
     let id = detail.0.summary.application.id;
     // Whoever may only change applications sees no certificate.
     let certificates = match api.services.certificates.of_applications(caller, &[id]).await {
-        Err(Error::Forbidden(_)) => Vec::new(),
+        Err(Error::Forbidden(_)) => return Ok(ApplicationView::from(detail)),
         certificates => certificates?,
     };
-    Ok(ApplicationView::from(detail).with_certificates(&certificates))
+    let policies = api.services.certificates.hsts_of(caller, &[id]).await?;
+    Ok(ApplicationView::from(detail).with_certificates(&certificates, &policies))
 }

@@ -14,6 +14,7 @@ use launchway_domain::{
     },
     audit,
     auth::{ApiTokenName, Password, Permission, Permissions},
+    certificates::HstsMaxAge,
     clock::Timestamp,
     deployments::CommitHash,
     extensions::{Category, ExtensionKind},
@@ -282,6 +283,7 @@ numbers!(
     Port => 1, 65535;
     CopyCount => 1, i64::from(CopyCount::MOST);
     FontSize => 8, 32;
+    HstsMaxAge => 0, i64::from(HstsMaxAge::MOST);
     PreviewLifetime => 1, i64::from(PreviewLifetime::MOST);
     PreviewLimit => 1, i64::from(PreviewLimit::MOST);
     RequestNumber => 1, RequestNumber::MOST;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use launchway_application::applications::ShownVariables;
 use launchway_domain::{
     applications::{Application, ApplicationDetail, ApplicationSummary, Variables},
-    certificates::{Certificate, CertificateState},
+    certificates::{Certificate, CertificateState, HstsPolicy},
     page::Page,
 };
 use serde::Serialize;
@@ -13,8 +13,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    certificates::CertificateView, deployments::DeploymentView, logs::LogView,
-    organizations::OrganizationView, users::UserView,
+    certificates::{CertificateView, HstsView},
+    deployments::DeploymentView,
+    logs::LogView,
+    organizations::OrganizationView,
+    users::UserView,
 };
 use crate::{pages::Pagination, timestamp::Moment};
 
@@ -45,6 +48,8 @@ pub(crate) struct ApplicationView {
     domains: Vec<String>,
     /// The certificates of its domains.
     certificates: Vec<CertificateView>,
+    /// The HSTS policies of its domains.
+    hsts: Vec<HstsView>,
     port: u16,
     pre_run_command: String,
     post_run_command: String,
@@ -119,6 +124,7 @@ impl From<&Application> for ApplicationView {
             domains: application.hosts().map(str::to_owned).collect(),
             domain,
             certificates: Vec::new(),
+            hsts: Vec::new(),
             port: blueprint.port.get(),
             pre_run_command: text(
                 blueprint.pre_run_command.as_ref().map(launchway_domain::applications::RunCommand::as_str),
@@ -179,12 +185,18 @@ impl From<&ApplicationSummary> for ApplicationView {
 }
 
 impl ApplicationView {
-    /// Attaches those of `certificates` that are of its domains.
-    pub(crate) fn with_certificates(mut self, certificates: &[(Certificate, CertificateState)]) -> Self {
+    /// Attaches those certificates and HSTS policies that are of its domains.
+    pub(crate) fn with_certificates(
+        mut self,
+        certificates: &[(Certificate, CertificateState)],
+        policies: &[HstsPolicy],
+    ) -> Self {
         let is_its = |one: &&(Certificate, CertificateState)| {
             one.0.application_id.is_some_and(|application| Uuid::from(application) == self.id)
         };
         self.certificates = certificates.iter().filter(is_its).map(CertificateView::from).collect();
+        let its_own = policies.iter().filter(|one| Uuid::from(one.application_id) == self.id);
+        self.hsts = its_own.map(HstsView::from).collect();
         self
     }
 
@@ -214,13 +226,15 @@ pub(crate) struct ApplicationsView {
 }
 
 impl ApplicationsView {
-    /// Returns the view of a page, with the certificates of its applications.
+    /// Returns the view of a page, with the certificates and HSTS policies of its applications.
     pub(crate) fn new(
         page: Page<(ApplicationSummary, ShownVariables)>,
         certificates: &[(Certificate, CertificateState)],
+        policies: &[HstsPolicy],
     ) -> Self {
         let view = |(summary, variables)| {
-            ApplicationView::from(summary).with_variables(variables).with_certificates(certificates)
+            let view = ApplicationView::from(summary).with_variables(variables);
+            view.with_certificates(certificates, policies)
         };
         Self {
             pagination: Pagination::from(&page),

@@ -1,6 +1,6 @@
 //! The JSON of certificates.
 
-use launchway_domain::certificates::{Certificate, CertificateState};
+use launchway_domain::certificates::{Certificate, CertificateState, HstsPolicy};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -29,5 +29,22 @@ impl From<&(Certificate, CertificateState)> for CertificateView {
             not_after: certificate.issued.as_ref().map(|issued| issued.not_after.into()),
             last_error: certificate.last_error.clone(),
         }
+    }
+}
+
+/// The HSTS policy of a domain.
+#[derive(Clone, Serialize, ToSchema)]
+#[schema(as = HstsPolicy)]
+pub(crate) struct HstsView {
+    #[schema(example = "shop.example.com")]
+    domain: String,
+    /// The time for which browsers use HTTPS only, in seconds.
+    #[schema(example = 15_552_000)]
+    max_age: u32,
+}
+
+impl From<&HstsPolicy> for HstsView {
+    fn from(policy: &HstsPolicy) -> Self {
+        Self { domain: policy.domain.as_str().to_owned(), max_age: policy.max_age.get() }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use launchway_domain::{
-    certificates::{Certificate, CertificateRepository, CertificateServer, ServedCertificate},
+    certificates::{Certificate, CertificateRepository, CertificateServer, HstsPolicy, ServedCertificate},
     clock::{Clock, Timestamp},
     deployments::StepError,
     secret::{Secret, SecretBox},
@@ -65,8 +65,14 @@ impl CertificatePublisher {
             return Ok(());
         }
         let certificates = self.certificates.certificates().await.map_err(unreadable)?;
-        let served: Vec<ServedCertificate> =
+        let mut served: Vec<ServedCertificate> =
             certificates.into_iter().filter_map(|one| self.open(one)).collect();
+        let policies = self.certificates.hsts().await.map_err(unreadable)?.into_iter();
+        let policies: HashMap<_, _> =
+            policies.map(|HstsPolicy { domain, max_age, .. }| (domain, max_age)).collect();
+        for one in &mut served {
+            one.hsts = policies.get(&one.domain).copied();
+        }
         let domains = served.iter().map(|one| (one.domain.to_string(), one.not_after)).collect();
         if published != revision {
             self.server.set_certificates(&revision, served).await?;
@@ -91,6 +97,7 @@ impl CertificatePublisher {
                 chain: issued.chain,
                 key: Secret::new(key),
                 not_after: issued.not_after,
+                hsts: None,
             }),
             Ok(Err(_not_text)) => {
                 tracing::error!(%domain, "private key of a certificate is no text");
@@ -148,6 +155,7 @@ mod tests {
         certificates.expect_challenges().returning(|| Ok(Vec::new()));
         certificates.expect_certificates_revision().returning(|| Ok("1".to_owned()));
         certificates.expect_certificates().once().returning(|| Ok(vec![certificate("shop.example.com")]));
+        certificates.expect_hsts().returning(|| Ok(Vec::new()));
         let mut server = MockCertificateServer::new();
         server.expect_revision().returning(|| Ok(Some("1".to_owned())));
         server.expect_set_challenges().returning(|_| Ok(()));

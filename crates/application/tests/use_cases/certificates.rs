@@ -14,8 +14,8 @@ use launchway_domain::{
     audit::{Action, Resource},
     certificates::{
         Certificate, CertificateChanges, CertificateIssuer, CertificateSource, Challenge, ChallengeResponder,
-        ExpiringCertificate, IssueError, IssuedCertificate, MockCertificateRepository, MockCertificateServer,
-        NewCertificate, Write,
+        ExpiringCertificate, HstsMaxAge, HstsPolicy, IssueError, IssuedCertificate,
+        MockCertificateRepository, MockCertificateServer, NewCertificate, Write,
     },
     clock::{Clock as _, Timestamp},
     deployments::{MockDeploymentRepository, MockSiteStore},
@@ -145,6 +145,7 @@ impl Managed {
         certificates.expect_challenges().returning(|| Ok(vec![challenge()]));
         certificates.expect_certificates_revision().returning(|| Ok("2".to_owned()));
         certificates.expect_certificates().returning(|| Ok(Vec::new()));
+        certificates.expect_hsts().returning(|| Ok(Vec::new()));
         let certificates = Arc::new(certificates);
         let mut server = MockCertificateServer::new();
         server.expect_revision().returning(|| Ok(Some("1".to_owned())));
@@ -348,6 +349,36 @@ async fn an_upload_for_another_domain_or_by_a_viewer_is_refused() {
 }
 
 #[tokio::test]
+async fn an_hsts_policy_is_set_and_removed_by_members() {
+    let max_age = HstsMaxAge::try_from(300).unwrap();
+    for max_age in [Some(max_age), None] {
+        let mut ports = MockedPorts::with_a_box();
+        let now = ports.now();
+        let shop = an_application().at_domain("shop.example.com").build();
+        let id = shop.id;
+        ports.applications.expect_get().with(eq(scope()), eq(id)).once().return_once(|_, _| Ok(Some(shop)));
+        let entry =
+            an_entry().of(Action::Update, Resource::Application, id).with("domain", "shop.example.com");
+        let entry = match max_age {
+            Some(_) => {
+                entry.with_message("set the HSTS policy of shop.example.com").with("max_age", "300").at(now)
+            }
+            None => entry.with_message("removed the HSTS policy of shop.example.com").at(now),
+        };
+        let write = Write::SetHsts { scope: scope(), application_id: id, domain: domain(), max_age };
+        ports.expect_commit(vec![write.into(), audited(1, entry)]);
+        let certificates = ports.services().certificates;
+        match max_age {
+            Some(max_age) => certificates.set_hsts(&a_member(), id, domain(), max_age).await.unwrap(),
+            None => certificates.remove_hsts(&a_member(), id, domain()).await.unwrap(),
+        }
+    }
+    let services = MockedPorts::default().services();
+    let refused = services.certificates.remove_hsts(&a_viewer(), application(), domain()).await;
+    assert!(matches!(refused, Err(Error::Forbidden(lack)) if lack == lacks("deploy:update")));
+}
+
+#[tokio::test]
 async fn an_unreadable_key_leaves_other_certificates_served() {
     let now = FixedClock::default().now();
     let good = Certificate { issued: Some(issued(now)), ..requested(now) };
@@ -360,11 +391,15 @@ async fn an_unreadable_key_leaves_other_certificates_served() {
     certificates.expect_challenges().returning(|| Ok(Vec::new()));
     certificates.expect_certificates_revision().returning(|| Ok("2".to_owned()));
     certificates.expect_certificates().once().return_once(|| Ok(vec![broken, good]));
+    let policy =
+        HstsPolicy { domain: domain(), application_id: application(), max_age: HstsMaxAge::default() };
+    certificates.expect_hsts().once().return_once(|| Ok(vec![policy]));
     let mut server = MockCertificateServer::new();
     server.expect_revision().returning(|| Ok(Some("1".to_owned())));
     server.expect_set_challenges().once().returning(|_| Ok(()));
     server.expect_set_certificates().once().returning(|revision, served| {
         assert_eq!((revision, served.len(), served[0].key.expose().as_str()), ("2", 1, "KEY"));
+        assert_eq!(served[0].hsts, Some(HstsMaxAge::default()));
         Ok(())
     });
     let mut router = MockTrafficRouter::new();

@@ -5,6 +5,10 @@ use serde_json::json;
 
 use crate::{failure::Outcome, names, prompt, session::Session};
 
+const DOMAINS: &str = "/deploy/application/domains";
+const CERTIFICATES: &str = "/deploy/application/certificates";
+const HSTS: &str = "/deploy/application/hsts";
+
 #[derive(Debug, Subcommand)]
 pub enum DomainsVerb {
     /// List the domains of an application
@@ -52,16 +56,32 @@ pub enum DomainsVerb {
         #[arg(long, short)]
         yes: bool,
     },
+    /// Make browsers use HTTPS only for a domain
+    SetHsts {
+        /// Application, by name, name@environment or id
+        app: String,
+        /// Domain, such as shop.example.com
+        domain: String,
+        /// Seconds for which browsers remember it after a visit, 180 days by default; 0 makes them forget it
+        #[arg(long, value_name = "SECONDS")]
+        max_age: Option<u32>,
+    },
+    /// Remove the HSTS policy of a domain
+    RemoveHsts {
+        /// Application, by name, name@environment or id
+        app: String,
+        /// Domain, such as shop.example.com
+        domain: String,
+    },
 }
 
 pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
-    let (route, certificates) = ("/deploy/application/domains", "/deploy/application/certificates");
     let (changed, words) = match verb {
         DomainsVerb::List { app } => return list(&app, session),
         DomainsVerb::Add { app, domain } => {
             let application = names::application(&session.server, &app)?;
             let body = json!({"id": application.id, "domain": domain});
-            let changed = session.server.post(route).body(body).send()?;
+            let changed = session.server.post(DOMAINS).body(body).send()?;
             (changed, format!("Added {domain} to {}", application.name))
         }
         DomainsVerb::Remove { app, domain, yes } => {
@@ -71,7 +91,7 @@ pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
                 return Ok(());
             }
             let body = json!({"id": application.id, "domain": domain});
-            let changed = session.server.delete(route).body(body).send()?;
+            let changed = session.server.delete(DOMAINS).body(body).send()?;
             (changed, format!("Removed {domain} from {}", application.name))
         }
         DomainsVerb::SetCertificate { app, domain, chain, key } => {
@@ -83,7 +103,7 @@ pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
                 "certificate": certificate,
                 "private_key": private_key,
             });
-            let changed = session.server.put(certificates).body(body).send()?;
+            let changed = session.server.put(CERTIFICATES).body(body).send()?;
             (changed, format!("Uploaded the certificate of {domain}"))
         }
         DomainsVerb::RemoveCertificate { app, domain, yes } => {
@@ -93,8 +113,23 @@ pub(crate) fn run(verb: DomainsVerb, session: &Session<'_>) -> Outcome {
                 return Ok(());
             }
             let body = json!({"id": application.id, "domain": domain});
-            let changed = session.server.delete(certificates).body(body).send()?;
+            let changed = session.server.delete(CERTIFICATES).body(body).send()?;
             (changed, format!("Deleted the certificate of {domain}"))
+        }
+        DomainsVerb::SetHsts { app, domain, max_age } => {
+            let application = names::application(&session.server, &app)?;
+            let mut body = json!({"id": application.id, "domain": domain});
+            if let Some(seconds) = max_age {
+                body["max_age"] = json!(seconds);
+            }
+            let changed = session.server.put(HSTS).body(body).send()?;
+            (changed, format!("Set the HSTS policy of {domain}"))
+        }
+        DomainsVerb::RemoveHsts { app, domain } => {
+            let application = names::application(&session.server, &app)?;
+            let body = json!({"id": application.id, "domain": domain});
+            let changed = session.server.delete(HSTS).body(body).send()?;
+            (changed, format!("Removed the HSTS policy of {domain}"))
         }
     };
     if session.screen.is_for_programs() {

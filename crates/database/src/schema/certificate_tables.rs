@@ -1,6 +1,8 @@
 //! The tables of certificates.
 
-use diesel::table;
+use diesel::{allow_tables_to_appear_in_same_query, table};
+
+use super::{applications, hosts};
 
 table! {
     use diesel::sql_types::*;
@@ -43,3 +45,15 @@ table! {
         created_at -> Ts,
     }
 }
+
+table! {
+    use diesel::sql_types::*;
+
+    domain_hsts (domain) {
+        domain -> Text,
+        max_age -> Integer,
+    }
+}
+
+allow_tables_to_appear_in_same_query!(domain_hsts, hosts);
+allow_tables_to_appear_in_same_query!(domain_hsts, applications);

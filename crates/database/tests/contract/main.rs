@@ -22,6 +22,7 @@ mod deploy_keys;
 mod deployments;
 mod extensions;
 mod group_commit;
+mod hsts;
 mod idempotency;
 mod identities;
 mod image_records;

@@ -180,6 +180,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/sqlite/2026-11-17-000320_previews/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000510_commit_statuses/up.sql"),
         include_str!("../../../../migrations/sqlite/2026-11-17-000520_search_index/up.sql"),
+        include_str!("../../../../migrations/sqlite/2026-11-17-000610_domain_hsts/up.sql"),
     );
     let postgres = concat!(
         include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
@@ -203,6 +204,7 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         include_str!("../../../../migrations/postgres/2026-11-17-000320_previews/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000510_commit_statuses/up.sql"),
         include_str!("../../../../migrations/postgres/2026-11-17-000520_search_index/up.sql"),
+        include_str!("../../../../migrations/postgres/2026-11-17-000610_domain_hsts/up.sql"),
     );
     assert_eq!(stored, spelled(sqlite));
     assert_eq!(stored, spelled(postgres));

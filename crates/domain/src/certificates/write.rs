@@ -1,6 +1,6 @@
 //! Changes to certificates.
 
-use super::{Challenge, IssuedCertificate};
+use super::{Challenge, HstsMaxAge, IssuedCertificate};
 use crate::{
     applications::Hostname, clock::Timestamp, ids::ApplicationId, organizations::Scope, secret::Sealed,
 };
@@ -64,6 +64,18 @@ pub enum Write {
         /// The domain.
         domain: Hostname,
     },
+    /// Sets or removes the HSTS policy of a domain of an application. `Stale` if the application does not have the
+    /// domain, or there is no policy to remove.
+    SetHsts {
+        /// The organization of the application.
+        scope: Scope,
+        /// The application.
+        application_id: ApplicationId,
+        /// The domain.
+        domain: Hostname,
+        /// The `max-age`; `None` removes the policy.
+        max_age: Option<HstsMaxAge>,
+    },
     /// Deletes the certificates of domains that their applications do not have any more, and of deleted applications.
     /// The domain of the API keeps its own.
     DeleteUnused {
@@ -105,6 +117,6 @@ pub enum Write {
 impl Write {
     /// Returns whether the change requires an entry in the audit log: those of users do.
     pub(crate) fn needs_audit(&self) -> bool {
-        matches!(self, Self::Upload { .. } | Self::Delete { .. })
+        matches!(self, Self::Upload { .. } | Self::Delete { .. } | Self::SetHsts { .. })
     }
 }

@@ -122,8 +122,12 @@ impl LiveCertificates {
         self.table.load().find(name).is_some_and(|entry| !entry.is_expired(now))
     }
 
+    /// Returns the value of `Strict-Transport-Security` of a name, while its certificate is valid: a connection may be
+    /// older than the expiry, and browsers must not remember a name that they cannot open any more.
     pub(super) fn hsts_of(&self, name: &str) -> Option<HeaderValue> {
-        self.table.load().find(name)?.hsts.clone()
+        let table = self.table.load();
+        let entry = table.find(name)?;
+        entry.hsts.clone().filter(|_| !entry.is_expired(SystemTime::now()))
     }
 }
 

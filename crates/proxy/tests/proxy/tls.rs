@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 mod handover;
+mod hsts;
 mod redirects;
 
 use std::{
@@ -171,30 +172,6 @@ async fn an_application_learns_that_a_request_came_by_https() {
     let head = String::from_utf8(upstream.until(b"\r\n\r\n").await.unwrap()).unwrap();
     assert!(head.contains("x-forwarded-proto: https\r\n"), "{head}");
     assert!(head.contains("forwarded: for=127.0.0.1;proto=https\r\n"), "{head}");
-}
-
-#[tokio::test]
-async fn hsts_is_sent_over_tls_unless_the_application_does() {
-    let (proxy, authority, mut shop) = (tls_proxy().await, Authority::new(), scripted().await);
-    proxy.route_to("shop", shop.address).await;
-    let mut certificate = authority.certificate(&["shop.example"]);
-    certificate.hsts_seconds = Some(3_600);
-    proxy.control.set_certificates("1", vec![certificate]).await.unwrap();
-    let mut client = TlsClient::trusting(&authority).connect(&proxy, "shop.example").await.unwrap();
-    let mut upstream: Option<crate::client::Connection> = None;
-    for (own, expected) in [("", "max-age=3600"), ("Strict-Transport-Security: max-age=1\r\n", "max-age=1")] {
-        client.send(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").await;
-        let mut connection = match upstream.take() {
-            Some(connection) => connection,
-            None => shop.connection().await,
-        };
-        connection.until(b"\r\n\r\n").await.unwrap();
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{own}\r\n");
-        connection.send(answer.as_bytes()).await;
-        upstream = Some(connection);
-        let answer = client.answer().await.unwrap();
-        assert_eq!(answer.header("strict-transport-security"), Some(expected));
-    }
 }
 
 #[tokio::test]
