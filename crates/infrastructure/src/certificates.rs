@@ -5,6 +5,6 @@ mod http;
 mod parser;
 
 pub use self::{
-    acme::{AcmeIssuer, AcmeOptions},
+    acme::{AcceptedTerms, AcmeIssuer, AcmeOptions},
     parser::PemParser,
 };

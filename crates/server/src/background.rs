@@ -348,6 +348,7 @@ fn certificate_manager(config: &Config, assembly: &Assembly) -> Option<Certifica
         Arc::new(AcmeIssuer::new(AcmeOptions {
             directory: acme.directory.clone(),
             email: acme.email.clone(),
+            terms: acme.terms.clone(),
             trust: acme.trust.clone().unwrap_or_else(Trust::of_this_machine),
         }))
     });

@@ -5,7 +5,10 @@ use std::time::Duration;
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
 
-use super::{Ports, certificates, create, pebble::Pebble};
+use super::{
+    Ports, certificates, create,
+    pebble::{Pebble, TERMS},
+};
 use crate::wait::until_within;
 
 /// The time in which a certificate is issued, even if one attempt fails and is repeated after a minute.
@@ -73,6 +76,40 @@ fn a_domain_that_leads_elsewhere_gets_the_reason() {
     assert!(reason.starts_with("the ACME server refused (connection)"), "{reason}");
     assert_eq!(failed["not_after"], Value::Null);
     assert_eq!(ports.plain("shop.example.com").0, 503);
+}
+
+#[test]
+fn an_account_is_registered_under_the_terms_that_are_named() {
+    const SETTING: &str = "LAUNCHWAY_ACME_ACCEPT_TERMS";
+    let ports = Ports::free();
+    let pebble = Pebble::checking(&ports, YEAR);
+    let mut settings = configured(&ports, &pebble);
+    settings.retain(|(name, _)| name != SETTING);
+    let mut server = TestServer::configured(&borrowed(&settings));
+    let first = server.admin();
+    let id = create(&first, "shop.example.com");
+    // The last one is that of earlier versions again, now with an account.
+    for (number, (terms, is_issued)) in
+        [("on", false), ("https://example.com/terms", false), (TERMS, true), ("on", true)]
+            .into_iter()
+            .enumerate()
+    {
+        server.set(SETTING, terms);
+        server.restart();
+        let admin = first.at(server.url());
+        let domain = format!("shop-{number}.example.com");
+        let body = json!({"id": id, "domain": domain});
+        admin.post("/api/v1/deploy/application/domains", &body).success();
+        let ended = || {
+            let all = certificates(&admin, &id);
+            let own = all.as_array().unwrap().iter().find(|one| one["domain"] == domain.as_str());
+            own.filter(|one| one["state"] != "pending").cloned()
+        };
+        let ended = until_within(ISSUED, "the result", ended);
+        let reason = ended["last_error"].as_str().unwrap_or_default();
+        assert_eq!(ended["state"] == "valid", is_issued, "{terms}: {reason}");
+        assert_eq!(reason.contains(TERMS) && reason.contains(SETTING), !is_issued, "{terms}: {reason}");
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@ use serde_json::json;
 use super::{Ports, free_port};
 use crate::wait::until;
 
+/// The URL of its terms of service.
+pub(super) const TERMS: &str = "data:text/plain,Do%20what%20thou%20wilt";
+
 /// A running Pebble.
 pub(super) struct Pebble {
     processes: Vec<Child>,
@@ -65,7 +68,7 @@ impl Pebble {
     pub(super) fn settings(&self) -> [(&'static str, String); 4] {
         let authority = self.folder.path().join("authority.pem");
         [
-            ("LAUNCHWAY_ACME_ACCEPT_TERMS", "on".to_owned()),
+            ("LAUNCHWAY_ACME_ACCEPT_TERMS", TERMS.to_owned()),
             ("LAUNCHWAY_ACME_DIRECTORY", format!("https://127.0.0.1:{}/dir", self.port)),
             ("LAUNCHWAY_ACME_CA_FILE", authority.display().to_string()),
             ("LAUNCHWAY_ACME_EMAIL", "operator@example.com".to_owned()),

@@ -12,6 +12,7 @@ use launchway_domain::{
     certificates::{CertificateIssuer, Challenge, ChallengeResponder, IssueError, NewCertificate},
     secret::Secret,
 };
+use serde::Deserialize;
 
 use super::{http::Http, parser};
 use crate::outbound::Trust;
@@ -31,14 +32,39 @@ pub struct AcmeOptions {
     pub directory: String,
     /// The address of the operator, for warnings of the server.
     pub email: Option<String>,
+    /// The terms of service that the operator accepts.
+    pub terms: AcceptedTerms,
     /// The trusted certificate authorities.
     pub trust: Trust,
+}
+
+/// The terms of service that the operator accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AcceptedTerms {
+    /// Those at this URL.
+    At(String),
+    /// Accepted without their URL, as earlier versions did. An account that exists is used, and no other is registered.
+    Unnamed,
+}
+
+/// The part of a directory that an account depends on (RFC 8555, 7.1.1).
+#[derive(Debug, Default, Deserialize)]
+struct Directory {
+    #[serde(default)]
+    meta: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Metadata {
+    #[serde(rename = "termsOfService")]
+    terms: Option<String>,
 }
 
 /// Issues certificates by an ACME server whose terms the operator has accepted.
 pub struct AcmeIssuer {
     directory: String,
     email: Option<String>,
+    terms: AcceptedTerms,
     http: Http,
 }
 
@@ -46,8 +72,25 @@ impl AcmeIssuer {
     /// Returns the issuer with these options.
     #[must_use]
     pub fn new(options: AcmeOptions) -> Self {
-        let AcmeOptions { directory, email, trust } = options;
-        Self { directory, email, http: Http::new(trust) }
+        let AcmeOptions { directory, email, terms, trust } = options;
+        Self { directory, email, terms, http: Http::new(trust) }
+    }
+
+    /// Compares the terms of the server with those that the operator accepts. A server may have none.
+    async fn check_terms(&self) -> Result<(), IssueError> {
+        let body = self.http.get(&self.directory).await.map_err(|error| unreached(&error))?;
+        let directory: Directory = serde_json::from_slice(&body).map_err(|error| in_words(error.into()))?;
+        let Some(terms) = directory.meta.terms else { return Ok(()) };
+        let accepted = match &self.terms {
+            AcceptedTerms::At(accepted) if *accepted == terms => return Ok(()),
+            AcceptedTerms::At(accepted) => accepted,
+            AcceptedTerms::Unnamed => "none",
+        };
+        Err(IssueError::new(format!(
+            "the terms of service of the ACME server are {}, and LAUNCHWAY_ACME_ACCEPT_TERMS names {accepted}: read \
+             them, and set it to their URL to accept them",
+            shortened(&terms),
+        )))
     }
 
     async fn order(
@@ -84,6 +127,7 @@ impl CertificateIssuer for AcmeIssuer {
     }
 
     async fn register(&self) -> Result<Secret<String>, IssueError> {
+        self.check_terms().await?;
         let contact = self.email.as_ref().map(|email| format!("mailto:{email}"));
         let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
         let account =
@@ -138,17 +182,15 @@ async fn refusal(order: &mut Order, error: Option<Error>) -> IssueError {
 fn in_words(error: Error) -> IssueError {
     match error {
         Error::Api(problem) => problem_in_words(&problem),
-        Error::Other(cause) => {
-            let mut text = cause.to_string();
-            let mut source = cause.source();
-            while let Some(cause) = source {
-                text = format!("{text}: {cause}");
-                source = cause.source();
-            }
-            IssueError::new(format!("the ACME server cannot be reached: {}", shortened(&text)))
-        }
+        Error::Other(cause) => unreached(&*cause),
         error => IssueError::new(format!("the ACME server did not answer as expected: {error}")),
     }
+}
+
+fn unreached(error: &(dyn std::error::Error + 'static)) -> IssueError {
+    let causes = std::iter::successors(Some(error), |cause| cause.source());
+    let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    IssueError::new(format!("the ACME server cannot be reached: {}", shortened(&text)))
 }
 
 fn problem_in_words(problem: &Problem) -> IssueError {

@@ -61,6 +61,16 @@ impl Http {
         let body = Limited::new(body, MOST).collect().await.map_err(io::Error::other)?;
         Ok(Response::from_parts(head, Full::new(body.to_bytes())))
     }
+
+    /// Returns the body at an address, if the response is a success.
+    pub(super) async fn get(&self, url: &str) -> io::Result<Bytes> {
+        let request = Request::get(url).body(BodyWrapper::default()).map_err(io::Error::other)?;
+        let response = timeout(TIMEOUT, self.send(request)).await??;
+        if !response.status().is_success() {
+            return Err(io::Error::other(format!("`{url}` answers with {}", response.status())));
+        }
+        Ok(response.into_body().collect().await.map_err(io::Error::other)?.to_bytes())
+    }
 }
 
 impl HttpClient for Http {
