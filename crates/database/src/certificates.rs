@@ -253,12 +253,16 @@ impl CertificateRepository for Database {
 
     async fn challenges(&self) -> Result<Vec<Challenge>, StoreError> {
         self.read_point(|connection| {
-            let rows: Vec<(String, String)> = acme_challenges::table
-                .order(acme_challenges::token.asc())
-                .select((acme_challenges::token, acme_challenges::key_authorization))
+            let rows: Vec<(String, String, Option<String>)> = acme_challenges::table
+                .order((acme_challenges::created_at.asc(), acme_challenges::token.asc()))
+                .select((acme_challenges::token, acme_challenges::key_authorization, acme_challenges::domain))
                 .load(connection)?;
-            let challenge = |(token, key_authorization)| Challenge { token, key_authorization };
-            Ok(rows.into_iter().map(challenge).collect())
+            let challenge = |(token, key_authorization, domain): (_, _, Option<String>)| {
+                let tls_domain =
+                    domain.map(Hostname::try_from).transpose().map_err(QueryError::unreadable)?;
+                Ok(Challenge { token, key_authorization, tls_domain })
+            };
+            rows.into_iter().map(challenge).collect()
         })
         .await
     }
@@ -286,10 +290,10 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
             let next = certificates::next_attempt_at.eq(Some(DbTs(*renew_at)));
             guarded(diesel::update(row).set((issued_columns(issued, *at), next)).execute(connection)?)
         }
-        Write::Fail { domain, reason, next_attempt_at, at } => {
+        Write::Fail { domain, reason, failures, next_attempt_at, at } => {
             let row = certificates::table.find(domain.as_str()).filter(of_acme());
             let changes = (
-                certificates::failures.eq(certificates::failures + 1),
+                certificates::failures.eq(i32::try_from(*failures).unwrap_or(i32::MAX)),
                 certificates::last_error.eq(Some(reason.as_str())),
                 certificates::next_attempt_at.eq(Some(DbTs(*next_attempt_at))),
                 certificates::updated_at.eq(DbTs(*at)),
@@ -338,6 +342,7 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .values((
                     acme_challenges::token.eq(challenge.token.as_str()),
                     acme_challenges::key_authorization.eq(challenge.key_authorization.as_str()),
+                    acme_challenges::domain.eq(challenge.tls_domain.as_ref().map(Hostname::as_str)),
                     acme_challenges::created_at.eq(DbTs(*at)),
                 ))
                 .on_conflict(acme_challenges::token)

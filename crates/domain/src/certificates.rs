@@ -139,13 +139,15 @@ impl Certificate {
     }
 }
 
-/// The answer to a challenge by which an ACME server checks that a domain leads here (HTTP-01, RFC 8555).
+/// The answer to a challenge by which an ACME server checks that a domain leads here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// The token in the path of the request.
+    /// The token, which is in the path of the request with HTTP-01.
     pub token: String,
-    /// The body of the answer.
+    /// The proof, which is the body of the response with HTTP-01.
     pub key_authorization: String,
+    /// The domain at which a TLS handshake contains the proof (TLS-ALPN-01, RFC 8737); `None` with HTTP-01 (RFC 8555).
+    pub tls_domain: Option<Hostname>,
 }
 
 /// A certificate as an ACME server issued it.
@@ -169,13 +171,25 @@ pub struct IssueError {
     pub message: String,
     /// The wait that the server asks for.
     pub retry_after: Option<Duration>,
+    /// The number of failures that the server counted, at least one.
+    pub failures: u32,
 }
 
 impl IssueError {
     /// Returns an error without a requested wait.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry_after: None }
+        Self { message: message.into(), retry_after: None, failures: 1 }
+    }
+
+    /// Returns both errors as one, that of HTTP-01 first.
+    #[must_use]
+    pub fn and(self, over_tls: Self) -> Self {
+        Self {
+            message: format!("{}; and by TLS-ALPN-01: {}", self.message, over_tls.message),
+            retry_after: self.retry_after.max(over_tls.retry_after),
+            failures: self.failures.saturating_add(over_tls.failures),
+        }
     }
 }
 

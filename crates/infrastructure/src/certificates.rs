@@ -3,6 +3,7 @@
 mod acme;
 mod http;
 mod parser;
+pub(crate) mod tls_challenge;
 
 pub use self::{
     acme::{AcceptedTerms, AcmeIssuer, AcmeOptions},

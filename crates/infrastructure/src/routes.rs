@@ -24,6 +24,8 @@ use launchway_proxy::{
     routes as wire,
 };
 
+use crate::certificates::tls_challenge;
+
 /// The front proxy, controlled by its socket.
 #[derive(Debug, Clone)]
 pub struct FrontProxy {
@@ -138,10 +140,14 @@ impl CertificateServer for FrontProxy {
     }
 
     async fn set_challenges(&self, challenges: Vec<Challenge>) -> Result<(), StepError> {
-        let challenges = challenges
-            .into_iter()
-            .map(|one| tls::Challenge { token: one.token, key_authorization: one.key_authorization });
-        self.control.set_challenges(challenges.collect()).await.map_err(fault)
+        let (mut over_http, mut over_tls) = (Vec::new(), Vec::new());
+        for Challenge { token, key_authorization, tls_domain } in challenges {
+            match tls_domain {
+                None => over_http.push(tls::Challenge { token, key_authorization }),
+                Some(domain) => over_tls.push(challenge_certificate(&domain, &key_authorization)?),
+            }
+        }
+        self.control.set_challenges(over_http, over_tls).await.map_err(fault)
     }
 }
 
@@ -161,6 +167,19 @@ fn on_the_wire(route: &Route) -> wire::Route {
     };
     let (application, hosts) = (route.subject.to_string(), route.hosts.clone());
     wire::Route { application, hosts, target, https_only: false }
+}
+
+fn challenge_certificate(domain: &Hostname, key_authorization: &str) -> Result<tls::Certificate, StepError> {
+    let (chain, key) = tls_challenge::certificate(domain, key_authorization)
+        .map_err(|error| StepError::failed("the answer to a challenge cannot be created", error))?;
+    Ok(tls::Certificate {
+        names: vec![domain.as_str().to_owned()],
+        chain,
+        key,
+        // It is removed with its challenge.
+        not_after: i64::MAX.unsigned_abs(),
+        hsts_seconds: None,
+    })
 }
 
 fn fault(error: ControlError) -> StepError {

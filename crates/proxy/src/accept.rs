@@ -14,7 +14,7 @@ use std::{
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::AsyncRead,
+    io::{AsyncRead, AsyncWriteExt as _},
     net::{TcpListener, TcpSocket, TcpStream},
     time::{sleep, timeout},
 };
@@ -88,6 +88,7 @@ pub(crate) async fn greet(proxy: &Arc<Proxy>, stream: TcpStream, peer: Arc<Peer>
         Scheme::Https => {
             if let Some(stream) = Box::pin(shake_hands(proxy, stream)).await {
                 match stream.get_ref().1.alpn_protocol() {
+                    Some(tls::ACME_TLS) => close(proxy, stream).await,
                     Some(tls::HTTP_2) => Box::pin(http2::serve(proxy, stream, peer)).await,
                     _ => Box::pin(serve(proxy, stream, peer)).await,
                 }
@@ -111,6 +112,15 @@ async fn shake_hands(proxy: &Proxy, stream: TcpStream) -> Option<Box<TlsStream<T
             tracing::debug!(%error, "TLS handshake failed");
             None
         }
+    }
+}
+
+/// Ends a connection that was only about its handshake.
+async fn close(proxy: &Proxy, mut stream: Box<TlsStream<TcpStream>>) {
+    match timeout(proxy.limits.handshake, stream.shutdown()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "TLS connection close failed"),
+        Err(_elapsed) => tracing::debug!("TLS connection close timed out"),
     }
 }
 

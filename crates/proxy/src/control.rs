@@ -74,8 +74,11 @@ pub enum Request {
     },
     /// Replaces all answers to ACME challenges.
     SetChallenges {
-        /// The new challenges.
+        /// The new answers over HTTP (HTTP-01).
         challenges: Vec<Challenge>,
+        /// The new answers in a TLS handshake (TLS-ALPN-01): the certificate of each name.
+        #[serde(default)]
+        certificates: Vec<Certificate>,
     },
     /// Shuts down after the requests in flight are answered.
     Stop,

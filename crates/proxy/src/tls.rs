@@ -36,6 +36,8 @@ pub(crate) use self::{
 /// The protocols of HTTP/2 and HTTP/1.1 (RFC 7301).
 pub(crate) const HTTP_2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
+/// The protocol of TLS-ALPN-01 challenges (RFC 8737). Such a connection ends with its handshake.
+pub(crate) const ACME_TLS: &[u8] = b"acme-tls/1";
 
 /// The state of TLS.
 #[derive(Debug)]
@@ -84,7 +86,7 @@ fn config(certificates: &Arc<LiveCertificates>) -> io::Result<ServerConfig> {
         .map_err(io::Error::other)?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(resolver));
-    config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
+    config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec(), ACME_TLS.to_vec()];
     // Clients resume their sessions by tickets, so that the proxy keeps no state for them.
     config.ticketer = ring::Ticketer::new().map_err(io::Error::other)?;
     Ok(config)
@@ -97,6 +99,10 @@ struct Resolver(Arc<LiveCertificates>);
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name()?.to_ascii_lowercase();
-        self.0.key_of(&name, SystemTime::now())
+        // Whoever checks a challenge offers its protocol alone.
+        match hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS])) {
+            true => self.0.challenge_key_of(&name),
+            false => self.0.key_of(&name, SystemTime::now()),
+        }
     }
 }

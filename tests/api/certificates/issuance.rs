@@ -74,6 +74,7 @@ fn a_domain_that_leads_elsewhere_gets_the_reason() {
     let failed = until_within(ISSUED, "the failure", failed);
     let reason = failed["last_error"].as_str().unwrap();
     assert!(reason.starts_with("the ACME server refused (connection)"), "{reason}");
+    assert!(reason.contains("; and by TLS-ALPN-01: the ACME server refused (connection)"), "{reason}");
     assert_eq!(failed["not_after"], Value::Null);
     assert_eq!(ports.plain("shop.example.com").0, 503);
 }
@@ -110,6 +111,25 @@ fn an_account_is_registered_under_the_terms_that_are_named() {
         assert_eq!(ended["state"] == "valid", is_issued, "{terms}: {reason}");
         assert_eq!(reason.contains(TERMS) && reason.contains(SETTING), !is_issued, "{terms}: {reason}");
     }
+}
+
+#[test]
+fn without_port_80_every_replica_answers_challenges_by_tls() {
+    let (leader, other) = (Ports::free(), Ports::free());
+    // It reaches only the front proxy of the replica that does not lead, and only by TLS.
+    let pebble = Pebble::checking(&Ports { http: super::free_port(), tls: other.tls }, YEAR);
+    let server = TestServer::configured_on_postgres(&borrowed(&configured(&leader, &pebble)));
+    let admin = server.admin();
+    let replica = server.replica(&borrowed(&configured(&other, &pebble)));
+    let id = create(&admin.at(replica.url()), "shop.example.com");
+    for ports in [&leader, &other] {
+        let served = || ports.page("shop.example.com", &pebble.root()).ok();
+        until_within(ISSUED, "the certificate", served);
+    }
+    let shown = certificates(&admin, &id)[0].clone();
+    assert_eq!((&shown["state"], &shown["last_error"]), (&json!("valid"), &Value::Null), "{}", pebble.log());
+    replica.kill_front();
+    server.kill_front();
 }
 
 #[test]

@@ -238,11 +238,13 @@ impl CertificateManager {
 
     async fn fail(&self, certificate: &Certificate, error: &IssueError) -> Result<(), Error> {
         let (domain, at) = (certificate.domain.clone(), self.context.clock.now());
-        let wait = Certificate::retry_after(certificate.failures.saturating_add(1), error.retry_after);
+        let failures = certificate.failures.saturating_add(error.failures);
+        let wait = Certificate::retry_after(failures, error.retry_after);
         let next_attempt_at = at + TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1));
         tracing::warn!(%domain, %error, %next_attempt_at, "certificate could not be issued");
         let reason = error.message.clone();
-        let write = Write::Fail { domain: domain.clone(), reason: reason.clone(), next_attempt_at, at };
+        let write =
+            Write::Fail { domain: domain.clone(), reason: reason.clone(), failures, next_attempt_at, at };
         match self.context.commit_as_leader(vec![write.into()]).await {
             Ok(()) => {}
             Err(StoreError::Stale) => return Ok(()),

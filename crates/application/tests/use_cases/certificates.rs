@@ -107,7 +107,8 @@ impl CertificateIssuer for Issuer {
 }
 
 fn challenge() -> Challenge {
-    Challenge { token: "token".to_owned(), key_authorization: "token.thumbprint".to_owned() }
+    let key_authorization = "token.thumbprint".to_owned();
+    Challenge { token: "token".to_owned(), key_authorization, tls_domain: None }
 }
 
 /// A manager, and what it has written and logged.
@@ -254,11 +255,14 @@ async fn a_failure_is_recorded_with_its_reason_and_retried_later() {
     let now = FixedClock::default().now();
     let failed = Certificate { failures: 1, ..requested(now) };
     certificates.expect_due_certificates().returning(move |_| Ok(vec![failed.clone()]));
-    let managed = Managed::new(certificates, Some(Err(IssueError::new("no way"))));
+    // The server counted two: one for each kind of challenge.
+    let error = IssueError { failures: 2, ..IssueError::new("no way") };
+    let managed = Managed::new(certificates, Some(Err(error)));
     let fail = Write::Fail {
         domain: domain(),
         reason: "no way".to_owned(),
-        next_attempt_at: now + TimeDelta::minutes(4),
+        failures: 3,
+        next_attempt_at: now + TimeDelta::minutes(16),
         at: now,
     };
     let add = Write::AddChallenge { challenge: challenge(), at: now };

@@ -43,6 +43,7 @@ table! {
         token -> Text,
         key_authorization -> Text,
         created_at -> Ts,
+        domain -> Nullable<Text>,
     }
 }
 

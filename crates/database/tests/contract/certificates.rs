@@ -118,10 +118,11 @@ async fn a_failure_is_counted_until_a_success(db: Database) {
     let fail = |number| Write::Fail {
         domain: shop(),
         reason: format!("reason {number}"),
+        failures: u32::try_from(number).unwrap() - 20,
         next_attempt_at: at(number + 60),
         at: at(number),
     };
-    assert!(is_stale(&commit(&db, fail(1)).await));
+    assert!(is_stale(&commit(&db, fail(21)).await));
     assert!(is_stale(&commit(&db, issue(1)).await));
     commit(&db, request(&web, 10)).await.unwrap();
     for number in 1..=2 {
@@ -261,8 +262,11 @@ async fn an_account_is_registered_once_for_a_directory(db: Database) {
 }
 
 async fn challenges_are_removed_by_token_and_by_age(db: Database) {
-    let challenge =
-        |token: &str| Challenge { token: token.to_owned(), key_authorization: format!("{token}.thumbprint") };
+    let challenge = |token: &str| Challenge {
+        token: token.to_owned(),
+        key_authorization: format!("{token}.thumbprint"),
+        tls_domain: (token == "b").then(shop),
+    };
     for (token, seconds) in [("a", 1), ("b", 2), ("c", 3), ("c", 4)] {
         commit(&db, Write::AddChallenge { challenge: challenge(token), at: at(seconds) }).await.unwrap();
     }

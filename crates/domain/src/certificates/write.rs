@@ -36,6 +36,8 @@ pub enum Write {
         domain: Hostname,
         /// The reason.
         reason: String,
+        /// The number of failures since the last success, with this one.
+        failures: u32,
         /// The time of the next attempt.
         next_attempt_at: Timestamp,
         /// The time of the failure.

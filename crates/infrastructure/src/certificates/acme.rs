@@ -1,4 +1,4 @@
-//! An ACME server (RFC 8555), with HTTP-01 challenges.
+//! An ACME server (RFC 8555), with HTTP-01 and TLS-ALPN-01 challenges.
 
 use std::time::Duration;
 
@@ -22,6 +22,11 @@ const POLLS: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(500)).timeout(Duration::from_secs(90));
 /// The wait after an error about rate limits, if the server names none.
 const RATE_LIMITED: Duration = Duration::from_secs(60 * 60);
+/// The challenges that are answered. The second one is tried if the server does not offer the first one or could not
+/// complete it, because the port of one may be blocked.
+const CHALLENGES: [ChallengeType; 2] = [ChallengeType::Http01, ChallengeType::TlsAlpn01];
+/// The problems of a challenge that another one has as well.
+const OF_EVERY_CHALLENGE: [&str; 4] = ["caa", "dns", "rateLimited", "rejectedIdentifier"];
 /// The longest text of a server in an error.
 const LONGEST: usize = 500;
 
@@ -105,14 +110,16 @@ impl AcmeIssuer {
             .from_credentials(credentials)
             .await
             .map_err(in_words)?;
-        let identifiers = [Identifier::Dns(domain.as_str().to_owned())];
-        let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(in_words)?;
-        answer_challenges(&mut order, responder).await?;
-        match order.poll_ready(&POLLS).await {
-            Ok(OrderStatus::Ready) => {}
-            Ok(_) => return Err(refusal(&mut order, None).await),
-            Err(error) => return Err(refusal(&mut order, Some(error)).await),
-        }
+        let mut order = match authorized(&account, domain, responder, &CHALLENGES).await {
+            Ok(order) => order,
+            Err(Unauthorized { error, other: None }) => return Err(error),
+            // The order is invalid after a challenge that failed.
+            Err(Unauthorized { error: first, other: Some(other) }) => {
+                authorized(&account, domain, responder, &[other])
+                    .await
+                    .map_err(|second| first.and(second.error))?
+            }
+        };
         let key = Secret::new(order.finalize().await.map_err(in_words)?);
         let chain = order.poll_certificate(&POLLS).await.map_err(in_words)?;
         let (not_before, not_after) = parser::validity(&chain).map_err(IssueError::new)?;
@@ -149,34 +156,91 @@ impl CertificateIssuer for AcmeIssuer {
     }
 }
 
-async fn answer_challenges(order: &mut Order, responder: &dyn ChallengeResponder) -> Result<(), IssueError> {
+/// An order that did not become ready.
+struct Unauthorized {
+    error: IssueError,
+    /// The challenge that may succeed instead.
+    other: Option<ChallengeType>,
+}
+
+impl From<IssueError> for Unauthorized {
+    fn from(error: IssueError) -> Self {
+        Self { error, other: None }
+    }
+}
+
+/// Orders a certificate for a domain, and answers the first of these challenges that the server offers.
+async fn authorized(
+    account: &Account,
+    domain: &Hostname,
+    responder: &dyn ChallengeResponder,
+    challenges: &[ChallengeType],
+) -> Result<Order, Unauthorized> {
+    let identifiers = [Identifier::Dns(domain.as_str().to_owned())];
+    let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(in_words)?;
+    let other = answer_challenges(&mut order, domain, responder, challenges).await?;
+    let error = match order.poll_ready(&POLLS).await {
+        Ok(OrderStatus::Ready) => return Ok(order),
+        Ok(_) => None,
+        Err(error) => Some(error),
+    };
+    match failed_challenge(&mut order).await {
+        Some(problem) if OF_EVERY_CHALLENGE.contains(&kind_of(&problem)) => {
+            Err(problem_in_words(&problem).into())
+        }
+        Some(problem) => Err(Unauthorized { error: problem_in_words(&problem), other }),
+        // Without the reason of the challenge, that of the order is good enough.
+        None => {
+            let refused = || IssueError::new("the ACME server refused the order");
+            Err(error.map_or_else(refused, in_words).into())
+        }
+    }
+}
+
+/// Answers one challenge of each authorization, and returns another one that the server offers too.
+async fn answer_challenges(
+    order: &mut Order,
+    domain: &Hostname,
+    responder: &dyn ChallengeResponder,
+    challenges: &[ChallengeType],
+) -> Result<Option<ChallengeType>, IssueError> {
+    let mut other = None;
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.map_err(in_words)?;
         if authorization.status == AuthorizationStatus::Valid {
             continue;
         }
-        let offered = authorization.challenge(ChallengeType::Http01);
-        let mut challenge =
-            offered.ok_or_else(|| IssueError::new("the ACME server offers no HTTP-01 challenge"))?;
+        let offers =
+            |wanted: &&ChallengeType| authorization.challenges.iter().any(|one| one.r#type == **wanted);
+        let mut offered = challenges.iter().filter(offers).cloned().collect::<Vec<_>>().into_iter();
+        let none =
+            || IssueError::new("the ACME server offers neither an HTTP-01 nor a TLS-ALPN-01 challenge");
+        let first = offered.next().ok_or_else(none)?;
+        other = offered.next();
+        let tls_domain = (first == ChallengeType::TlsAlpn01).then(|| domain.clone());
+        let mut challenge = authorization.challenge(first).ok_or_else(none)?;
         let key_authorization = challenge.key_authorization().as_str().to_owned();
-        responder.publish(Challenge { token: challenge.token.clone(), key_authorization }).await?;
+        let token = challenge.token.clone();
+        responder.publish(Challenge { token, key_authorization, tls_domain }).await?;
         challenge.set_ready().await.map_err(in_words)?;
     }
-    Ok(())
+    Ok(other)
 }
 
-/// Returns the reason why an order is not ready: that of its challenge, or else `error`.
-async fn refusal(order: &mut Order, error: Option<Error>) -> IssueError {
+/// Returns the problem of the challenge for which an order is not ready.
+async fn failed_challenge(order: &mut Order) -> Option<Problem> {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
-        // Without the reason of the challenge, that of the order is good enough.
-        let Ok(state) = authorization.refresh().await else { continue };
-        if let Some(problem) = state.challenges.iter().find_map(|challenge| challenge.error.as_ref()) {
-            return problem_in_words(problem);
+        if authorization.refresh().await.is_err() {
+            continue;
+        }
+        let problem = authorization.challenges.iter().find_map(|challenge| challenge.error.clone());
+        if problem.is_some() {
+            return problem;
         }
     }
-    error.map_or_else(|| IssueError::new("the ACME server refused the order"), in_words)
+    None
 }
 
 fn in_words(error: Error) -> IssueError {
@@ -194,11 +258,16 @@ fn unreached(error: &(dyn std::error::Error + 'static)) -> IssueError {
 }
 
 fn problem_in_words(problem: &Problem) -> IssueError {
-    let kind = problem.r#type.as_deref().unwrap_or_default();
-    let kind = kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or(kind);
+    let kind = kind_of(problem);
     let detail = shortened(problem.detail.as_deref().unwrap_or("no reason given"));
     let retry_after = (kind == "rateLimited").then_some(RATE_LIMITED);
-    IssueError { message: format!("the ACME server refused ({kind}): {detail}"), retry_after }
+    let message = format!("the ACME server refused ({kind}): {detail}");
+    IssueError { retry_after, ..IssueError::new(message) }
+}
+
+fn kind_of(problem: &Problem) -> &str {
+    let kind = problem.r#type.as_deref().unwrap_or_default();
+    kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or(kind)
 }
 
 /// Returns the text on one line, without control characters.

@@ -168,8 +168,12 @@ impl Client {
     /// # Errors
     ///
     /// See [`ControlError`]. Rejected if the proxy does not serve TLS.
-    pub async fn set_challenges(&self, challenges: Vec<Challenge>) -> Result<(), ControlError> {
-        self.done(&Request::SetChallenges { challenges }).await
+    pub async fn set_challenges(
+        &self,
+        challenges: Vec<Challenge>,
+        certificates: Vec<Certificate>,
+    ) -> Result<(), ControlError> {
+        self.done(&Request::SetChallenges { challenges, certificates }).await
     }
 
     /// Shuts the proxy down. It still answers the requests in flight; this does not wait for them.

@@ -113,10 +113,10 @@ impl Server {
                 Some(tls) => self.change(tls.certificates.replace_all(revision, certificates)).await,
                 None => no_tls(),
             },
-            Request::SetChallenges { challenges } => match &self.proxy.tls {
+            Request::SetChallenges { challenges, certificates } => match &self.proxy.tls {
                 Some(tls) => {
                     let change = async {
-                        tls.certificates.set_challenges(challenges);
+                        tls.certificates.set_challenges(challenges, certificates);
                         Ok(())
                     };
                     self.change(change).await

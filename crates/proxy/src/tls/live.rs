@@ -33,10 +33,18 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct LiveCertificates {
     table: ArcSwap<CertificateTable>,
-    /// Key authorizations by their tokens.
-    challenges: ArcSwap<HashMap<String, String>>,
+    challenges: ArcSwap<Challenges>,
     // Held by each change, and for ever once another process owns the certificates.
     changes: Arc<Mutex<CertificateStore>>,
+}
+
+/// The answers to ACME challenges.
+#[derive(Debug, Default)]
+struct Challenges {
+    /// Key authorizations by their tokens (HTTP-01).
+    over_http: HashMap<String, String>,
+    /// Keys of certificates by their names (TLS-ALPN-01).
+    over_tls: CertificateTable,
 }
 
 /// An immutable snapshot of all certificates.
@@ -91,9 +99,10 @@ impl LiveCertificates {
     }
 
     /// Replaces all challenges. They are not stored: the control plane sends them again after a restart.
-    pub(crate) fn set_challenges(&self, challenges: Vec<Challenge>) {
-        let challenges = challenges.into_iter().map(|one| (one.token, one.key_authorization));
-        self.challenges.store(Arc::new(challenges.collect()));
+    pub(crate) fn set_challenges(&self, challenges: Vec<Challenge>, certificates: Vec<Certificate>) {
+        let over_http = challenges.into_iter().map(|one| (one.token, one.key_authorization)).collect();
+        let over_tls = CertificateTable::new(KeptCertificates { revision: String::new(), certificates });
+        self.challenges.store(Arc::new(Challenges { over_http, over_tls }));
     }
 
     pub(crate) fn revision(&self) -> String {
@@ -101,7 +110,12 @@ impl LiveCertificates {
     }
 
     pub(super) fn key_authorization(&self, token: &str) -> Option<String> {
-        self.challenges.load().get(token).cloned()
+        self.challenges.load().over_http.get(token).cloned()
+    }
+
+    /// Returns the key of the certificate that answers a challenge for a name.
+    pub(super) fn challenge_key_of(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        self.challenges.load().over_tls.by_name.get(name).map(|entry| Arc::clone(&entry.key))
     }
 
     /// Returns the key of a name whose certificate is valid at `now`.
@@ -170,7 +184,9 @@ impl Entry {
         let hsts = certificate.hsts_seconds.map(|seconds| format!("max-age={seconds}"));
         Ok(Self {
             key: Arc::new(key),
-            not_after: SystemTime::UNIX_EPOCH + Duration::from_secs(certificate.not_after),
+            not_after: SystemTime::UNIX_EPOCH
+                .checked_add(Duration::from_secs(certificate.not_after))
+                .ok_or_else(|| rustls::Error::General("the expiry is out of range".to_owned()))?,
             hsts: hsts.and_then(|value| HeaderValue::try_from(value).ok()),
             is_reported: AtomicBool::new(false),
         })

@@ -4,6 +4,7 @@ pub(crate) mod client;
 mod handover;
 mod hsts;
 mod redirects;
+mod tls_challenges;
 
 use std::{
     os::unix::fs::MetadataExt as _,

@@ -46,7 +46,7 @@ async fn a_route_for_https_only_is_redirected_without_a_certificate() {
     let answer = get(proxy.address, "api.example", "/").await;
     let expected = format!("https://api.example:{}/", proxy.tls_address.unwrap().port());
     assert_eq!((answer.status, answer.header("location")), (308, Some(expected.as_str())));
-    proxy.control.set_challenges(vec![challenge()]).await.unwrap();
+    proxy.control.set_challenges(vec![challenge()], Vec::new()).await.unwrap();
     assert_eq!(get(proxy.address, "api.example", CHALLENGE).await.text(), "token.thumbprint");
     proxy.control.set(only(false)).await.unwrap();
     assert_eq!(get(proxy.address, "api.example", "/").await.text(), "api");
@@ -72,12 +72,12 @@ async fn challenges_are_answered_and_never_redirected() {
     proxy.control.set_certificates("1", vec![authority.certificate(&["shop.example"])]).await.unwrap();
     // An application may have an ACME client of its own.
     assert_eq!(get(proxy.address, "shop.example", CHALLENGE).await.text(), "shop");
-    proxy.control.set_challenges(vec![challenge()]).await.unwrap();
+    proxy.control.set_challenges(vec![challenge()], Vec::new()).await.unwrap();
     for host in ["shop.example", "not-routed.example"] {
         let answer = get(proxy.address, host, CHALLENGE).await;
         assert_eq!((answer.status, answer.text()), (200, "token.thumbprint"), "{host}");
     }
     assert_eq!(get(proxy.address, "shop.example", &format!("{CHALLENGE}x")).await.text(), "shop");
-    proxy.control.set_challenges(Vec::new()).await.unwrap();
+    proxy.control.set_challenges(Vec::new(), Vec::new()).await.unwrap();
     assert_eq!(get(proxy.address, "shop.example", CHALLENGE).await.text(), "shop");
 }

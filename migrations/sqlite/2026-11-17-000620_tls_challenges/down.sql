@@ -1,0 +1,1 @@
+ALTER TABLE acme_challenges DROP COLUMN domain;
