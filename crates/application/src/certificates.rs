@@ -19,7 +19,7 @@ use launchway_domain::{
 };
 
 pub use self::{
-    issuance::{CertificateManager, CertificateManagerPorts},
+    issuance::{CertificateManager, CertificateManagerPorts, DnsCheck},
     publisher::CertificatePublisher,
 };
 use crate::{Error, ServiceContext, routes::Routes};

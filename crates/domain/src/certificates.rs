@@ -22,11 +22,13 @@ use crate::{
 #[cfg(feature = "mock")]
 pub use self::ports::{
     MockCertificateParser, MockCertificateRepository, MockCertificateServer, MockChallengeResponder,
+    MockDomainResolver,
 };
 pub use self::{
     hsts::{HstsMaxAge, HstsPolicy},
     ports::{
         CertificateIssuer, CertificateParser, CertificateRepository, CertificateServer, ChallengeResponder,
+        DomainResolver,
     },
     write::Write,
 };
@@ -96,6 +98,10 @@ impl Certificate {
 
     /// The shortest and the longest wait after a failure. Public servers limit the failures of an hour.
     pub const RETRIES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(12 * 60 * 60));
+
+    /// The most failures that a lookup counts as: its next one is 16 minutes later at most, because it costs little, and
+    /// people wait for it after they have changed a record.
+    pub const MOST_OF_LOOKUPS: u32 = 3;
 
     /// Returns the associated data (AEAD) of the private key of a domain's certificate.
     #[must_use]

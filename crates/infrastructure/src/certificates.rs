@@ -3,9 +3,11 @@
 mod acme;
 mod http;
 mod parser;
+mod resolver;
 pub(crate) mod tls_challenge;
 
 pub use self::{
     acme::{AcceptedTerms, AcmeIssuer, AcmeOptions},
     parser::PemParser,
+    resolver::SystemResolver,
 };

@@ -4,7 +4,7 @@ use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc, time::Duratio
 
 use launchway_application::{
     OwnReplica, RuntimeLogs, WakeSignal,
-    certificates::{CertificateManager, CertificateManagerPorts},
+    certificates::{CertificateManager, CertificateManagerPorts, DnsCheck},
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts, Retirer},
     extensions::{RunPorts, Runs},
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
@@ -25,7 +25,7 @@ use launchway_domain::{
     signals::{Signal, SignalReceiver, Signals as _},
 };
 use launchway_infrastructure::{
-    certificates::{AcmeIssuer, AcmeOptions},
+    certificates::{AcmeIssuer, AcmeOptions, SystemResolver},
     data_dir::DataDir,
     database::{Database, DatabaseUrl},
     docker::{Compositions, DockerEngine},
@@ -352,9 +352,11 @@ fn certificate_manager(config: &Config, assembly: &Assembly) -> Option<Certifica
             trust: acme.trust.clone().unwrap_or_else(Trust::of_this_machine),
         }))
     });
+    let addresses = config.acme.as_ref().and_then(|acme| acme.addresses.clone());
     let ports = CertificateManagerPorts {
         certificates: database.clone(),
         issuer,
+        dns: addresses.map(|addresses| DnsCheck { resolver: Arc::new(SystemResolver), addresses }),
         secrets: Arc::clone(&assembly.secrets),
         logs: database,
         routes: Arc::clone(&assembly.routes),

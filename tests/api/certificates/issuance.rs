@@ -114,6 +114,26 @@ fn an_account_is_registered_under_the_terms_that_are_named() {
 }
 
 #[test]
+fn a_domain_without_an_address_is_not_ordered() {
+    let ports = Ports::free();
+    let pebble = Pebble::checking(&ports, YEAR);
+    let mut settings = configured(&ports, &pebble);
+    settings.retain(|(name, _)| name != "LAUNCHWAY_ACME_ADDRESSES");
+    let server = TestServer::configured(&borrowed(&settings));
+    let admin = server.admin();
+    let id = create(&admin, "shop.invalid");
+    let failed = || {
+        let now = certificates(&admin, &id)[0].clone();
+        (now["state"] == "failed").then_some(now)
+    };
+    let failed = until_within(ISSUED, "the failure", failed);
+    let reason = failed["last_error"].as_str().unwrap();
+    assert!(reason.starts_with("shop.invalid has no address in DNS"), "{reason}");
+    let log = pebble.log();
+    assert!(log.contains("/sign-me-up") && !log.contains("/order-plz"), "{log}");
+}
+
+#[test]
 fn without_port_80_every_replica_answers_challenges_by_tls() {
     let (leader, other) = (Ports::free(), Ports::free());
     // It reaches only the front proxy of the replica that does not lead, and only by TLS.

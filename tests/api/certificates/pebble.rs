@@ -65,10 +65,12 @@ impl Pebble {
     }
 
     /// Returns the settings of a server that gets its certificates here.
-    pub(super) fn settings(&self) -> [(&'static str, String); 4] {
+    pub(super) fn settings(&self) -> [(&'static str, String); 5] {
         let authority = self.folder.path().join("authority.pem");
         [
             ("LAUNCHWAY_ACME_ACCEPT_TERMS", TERMS.to_owned()),
+            // Only its own DNS server knows the names.
+            ("LAUNCHWAY_ACME_ADDRESSES", "off".to_owned()),
             ("LAUNCHWAY_ACME_DIRECTORY", format!("https://127.0.0.1:{}/dir", self.port)),
             ("LAUNCHWAY_ACME_CA_FILE", authority.display().to_string()),
             ("LAUNCHWAY_ACME_EMAIL", "operator@example.com".to_owned()),

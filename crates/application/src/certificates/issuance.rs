@@ -1,6 +1,7 @@
 //! Issues and renews certificates, by the leader.
 
 use std::{
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -11,8 +12,8 @@ use launchway_domain::{
     applications::Hostname,
     certificates::{
         Certificate, CertificateIssuer, CertificateRepository, CertificateSource, Challenge,
-        ChallengeResponder, ExpiringCertificate, IssueError, IssuedCertificate, NewCertificate, Write,
-        account_associated_data,
+        ChallengeResponder, DomainResolver, ExpiringCertificate, IssueError, IssuedCertificate,
+        NewCertificate, Write, account_associated_data,
     },
     logs::{Level, LogSink, NewLine},
     notifications::{self, Event, EventKind, Fact},
@@ -42,12 +43,43 @@ pub struct CertificateManagerPorts {
     pub certificates: Arc<dyn CertificateRepository>,
     /// Issues certificates; `None` if they are not issued automatically.
     pub issuer: Option<Arc<dyn CertificateIssuer>>,
+    /// Checks domains before an order; `None` if they are not checked.
+    pub dns: Option<DnsCheck>,
     /// Encrypts private keys and accounts.
     pub secrets: Arc<dyn SecretBox>,
     /// Stores log lines.
     pub logs: Arc<dyn LogSink>,
     /// Publishes certificates and challenges.
     pub routes: Arc<Routes>,
+}
+
+/// The check of a domain before an order, which costs nothing at the ACME server.
+pub struct DnsCheck {
+    /// Looks up the domain.
+    pub resolver: Arc<dyn DomainResolver>,
+    /// The public addresses of this installation, of which the domain must have one; empty if any will do.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl DnsCheck {
+    /// # Errors
+    /// The reason for which an order would fail.
+    async fn check(&self, domain: &Hostname) -> Result<(), String> {
+        let found = self.resolver.addresses(domain).await;
+        let found = found.map_err(|reason| format!("{domain} has no address in DNS: {reason}"))?;
+        if found.is_empty() {
+            return Err(format!("{domain} has no address in DNS"));
+        }
+        if self.addresses.is_empty() || found.iter().any(|address| self.addresses.contains(address)) {
+            return Ok(());
+        }
+        let (found, own) = (listed(&found, " and "), listed(&self.addresses, " or "));
+        Err(format!("{domain} points to {found}, not to {own}"))
+    }
+}
+
+fn listed(addresses: &[IpAddr], last: &str) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(last)
 }
 
 /// Requests, issues and renews certificates while this server leads.
@@ -193,6 +225,11 @@ impl CertificateManager {
 
     async fn issue(&self, certificate: &Certificate, account: &Secret<String>) -> Result<(), Error> {
         let Some(issuer) = &self.ports.issuer else { return Ok(()) };
+        if let Some(dns) = &self.ports.dns
+            && let Err(reason) = dns.check(&certificate.domain).await
+        {
+            return self.fail_lookup(certificate, reason).await;
+        }
         let responder = Responder { manager: self, tokens: Mutex::default() };
         let issued = match timeout(LIMIT, issuer.issue(account, &certificate.domain, &responder)).await {
             Ok(issued) => issued,
@@ -237,26 +274,53 @@ impl CertificateManager {
     }
 
     async fn fail(&self, certificate: &Certificate, error: &IssueError) -> Result<(), Error> {
-        let (domain, at) = (certificate.domain.clone(), self.context.clock.now());
         let failures = certificate.failures.saturating_add(error.failures);
         let wait = Certificate::retry_after(failures, error.retry_after);
-        let next_attempt_at = at + TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1));
-        tracing::warn!(%domain, %error, %next_attempt_at, "certificate could not be issued");
-        let reason = error.message.clone();
-        let write =
-            Write::Fail { domain: domain.clone(), reason: reason.clone(), failures, next_attempt_at, at };
-        match self.context.commit_as_leader(vec![write.into()]).await {
-            Ok(()) => {}
-            Err(StoreError::Stale) => return Ok(()),
-            Err(error) => return Err(error.into()),
+        if self.record_failure(certificate, &error.message, failures, wait).await? {
+            self.note_failure(certificate, &error.message).await;
         }
+        Ok(())
+    }
+
+    /// Records that a domain does not point here. The log gets a line only when the reason changes.
+    async fn fail_lookup(&self, certificate: &Certificate, reason: String) -> Result<(), Error> {
+        let counted = certificate.failures.saturating_add(1).min(Certificate::MOST_OF_LOOKUPS);
+        let failures = certificate.failures.max(counted);
+        let wait = Certificate::retry_after(counted, None);
+        let is_known = certificate.last_error.as_ref() == Some(&reason);
+        if self.record_failure(certificate, &reason, failures, wait).await? && !is_known {
+            self.note_failure(certificate, &reason).await;
+        }
+        Ok(())
+    }
+
+    /// Returns false if the domain was removed, or a certificate was uploaded in the meantime.
+    async fn record_failure(
+        &self,
+        certificate: &Certificate,
+        reason: &str,
+        failures: u32,
+        wait: Duration,
+    ) -> Result<bool, Error> {
+        let (domain, at) = (certificate.domain.clone(), self.context.clock.now());
+        let next_attempt_at = at + TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1));
+        tracing::warn!(%domain, reason, %next_attempt_at, "certificate could not be issued");
+        let write = Write::Fail { domain, reason: reason.to_owned(), failures, next_attempt_at, at };
+        match self.context.commit_as_leader(vec![write.into()]).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::Stale) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn note_failure(&self, certificate: &Certificate, reason: &str) {
+        let domain = &certificate.domain;
         let expiry = match &certificate.issued {
             Some(issued) => format!(" The present one expires on {}.", issued.not_after.format("%Y-%m-%d")),
             None => String::new(),
         };
         let text = format!("No certificate could be issued for {domain}: {reason}.{expiry}");
         self.note(certificate, Level::Warn, text).await;
-        Ok(())
     }
 
     /// Writes a line to the log of the application that has the domain.

@@ -1,12 +1,15 @@
 //! Certificates: uploads, and the manager that issues and renews them.
 
+mod dns;
+mod outage;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use chrono::{SecondsFormat, TimeDelta};
 use launchway_application::{
     Error, WakeSignal,
-    certificates::{CertificateManager, CertificateManagerPorts, CertificatePublisher},
+    certificates::{CertificateManager, CertificateManagerPorts, CertificatePublisher, DnsCheck},
     routes::{RoutePorts, Routes},
 };
 use launchway_domain::{
@@ -15,7 +18,7 @@ use launchway_domain::{
     certificates::{
         Certificate, CertificateChanges, CertificateIssuer, CertificateSource, Challenge, ChallengeResponder,
         ExpiringCertificate, HstsMaxAge, HstsPolicy, IssueError, IssuedCertificate,
-        MockCertificateRepository, MockCertificateServer, NewCertificate, Write,
+        MockCertificateRepository, MockCertificateServer, MockDomainResolver, NewCertificate, Write,
     },
     clock::{Clock as _, Timestamp},
     deployments::{MockDeploymentRepository, MockSiteStore},
@@ -116,13 +119,23 @@ struct Managed {
     manager: Arc<CertificateManager>,
     writes: Arc<Mutex<Vec<store::Write>>>,
     lines: Arc<Mutex<Vec<(Level, String)>>>,
+    clock: Arc<FixedClock>,
     now: Timestamp,
 }
 
 impl Managed {
     fn new(
-        mut certificates: MockCertificateRepository,
+        certificates: MockCertificateRepository,
         issuer: Option<Result<NewCertificate, IssueError>>,
+    ) -> Self {
+        let issuer = issuer.map(|result| -> Arc<dyn CertificateIssuer> { Arc::new(Issuer(result)) });
+        Self::assembled(certificates, issuer, None)
+    }
+
+    fn assembled(
+        mut certificates: MockCertificateRepository,
+        issuer: Option<Arc<dyn CertificateIssuer>>,
+        resolver: Option<MockDomainResolver>,
     ) -> Self {
         let clock = Arc::new(FixedClock::default());
         let now = clock.now();
@@ -167,14 +180,18 @@ impl Managed {
         );
         let ports = CertificateManagerPorts {
             certificates,
-            issuer: issuer.map(|result| -> Arc<dyn CertificateIssuer> { Arc::new(Issuer(result)) }),
+            issuer,
+            dns: resolver.map(|resolver| DnsCheck {
+                resolver: Arc::new(resolver),
+                addresses: vec![[192, 0, 2, 7].into()],
+            }),
             secrets: Arc::new(a_box()),
             logs: Arc::new(logs),
             routes: Arc::new(Routes::new(ports, None).with_certificates(publisher)),
         };
-        let context = context(store, clock, WakeSignal::default());
+        let context = context(store, Arc::clone(&clock) as _, WakeSignal::default());
         let manager = Arc::new(CertificateManager::new(ports, None, context));
-        Self { manager, writes, lines, now }
+        Self { manager, writes, lines, clock, now }
     }
 
     async fn look(&self) -> Vec<store::Write> {

@@ -1,5 +1,7 @@
 //! The ports of certificates.
 
+use std::net::IpAddr;
+
 use async_trait::async_trait;
 
 use super::{
@@ -49,6 +51,17 @@ pub trait CertificateIssuer: Send + Sync {
         domain: &Hostname,
         responder: &dyn ChallengeResponder,
     ) -> Result<NewCertificate, IssueError>;
+}
+
+/// Looks up the addresses of domains, in the same way as other programs of this machine.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait DomainResolver: Send + Sync {
+    /// Returns the addresses of a domain, sorted. Ends within seconds.
+    ///
+    /// # Errors
+    /// The reason, if there is none.
+    async fn addresses(&self, domain: &Hostname) -> Result<Vec<IpAddr>, String>;
 }
 
 /// Checks certificates that users upload.

@@ -1,5 +1,7 @@
 //! The settings of certificates that are issued automatically.
 
+use std::net::IpAddr;
+
 use launchway_infrastructure::{certificates::AcceptedTerms, outbound::Trust};
 
 use super::{reader::Reader, values};
@@ -13,6 +15,8 @@ pub(crate) struct AcmeConfig {
     pub(crate) directory: String,
     pub(crate) email: Option<String>,
     pub(crate) terms: AcceptedTerms,
+    /// The public addresses of this installation; empty if unknown, `None` if domains are not looked up.
+    pub(crate) addresses: Option<Vec<IpAddr>>,
     /// The authorities that the directory is trusted by; `None` for those of the machine.
     pub(crate) trust: Option<Trust>,
 }
@@ -23,9 +27,11 @@ impl AcmeConfig {
         let terms = read.setting("LAUNCHWAY_ACME_ACCEPT_TERMS", "off", terms);
         let directory = read.setting("LAUNCHWAY_ACME_DIRECTORY", LETS_ENCRYPT, values::https_url);
         let email = read.optional("LAUNCHWAY_ACME_EMAIL", values::email_address);
+        let addresses = read.optional("LAUNCHWAY_ACME_ADDRESSES", addresses);
         let trust = read.optional("LAUNCHWAY_ACME_CA_FILE", authorities);
         let (terms, directory, email, trust) = (terms?, directory?, email?, trust?);
-        Some(terms.map(|terms| Self { directory, email, terms, trust }))
+        let addresses = addresses?.unwrap_or_else(|| Some(Vec::new()));
+        Some(terms.map(|terms| Self { directory, email, terms, addresses, trust }))
     }
 }
 
@@ -42,6 +48,19 @@ fn terms(raw: &str) -> Result<Option<AcceptedTerms>, String> {
                 .to_owned(),
         ),
     }
+}
+
+/// Parses a list of addresses; `None` for `off`.
+fn addresses(raw: &str) -> Result<Option<Vec<IpAddr>>, String> {
+    if raw == "off" {
+        return Ok(None);
+    }
+    let items = raw.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let parsed: Result<Vec<IpAddr>, _> =
+        items.map(|item| item.parse().map(|one: IpAddr| one.to_canonical())).collect();
+    let hint = "`off`, or the public addresses of this installation with commas between them, such as 192.0.2.1, \
+                2001:db8::1";
+    parsed.ok().filter(|all| !all.is_empty()).map(Some).ok_or_else(|| hint.to_owned())
 }
 
 /// Parses the path of a file with certificates as PEM.
@@ -66,5 +85,15 @@ mod tests {
         assert_eq!(terms("off"), Ok(None));
         assert_eq!(terms("on"), Ok(Some(AcceptedTerms::Unnamed)));
         assert!(terms("yes").is_err());
+    }
+
+    #[test]
+    fn addresses_are_a_list_or_off() {
+        let two = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        assert_eq!(addresses("::ffff:192.0.2.1, 2001:db8::1,"), Ok(Some(two)));
+        assert_eq!(addresses("off"), Ok(None));
+        for raw in [",", "shop.example.com", "192.0.2.0/24"] {
+            assert!(addresses(raw).is_err(), "{raw}");
+        }
     }
 }
