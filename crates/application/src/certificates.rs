@@ -2,6 +2,7 @@
 
 mod issuance;
 mod publisher;
+mod renewals;
 
 use std::sync::Arc;
 

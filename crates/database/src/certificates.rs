@@ -1,6 +1,7 @@
 //! Certificates, ACME accounts, challenges and HSTS policies in the database.
 
 mod hsts;
+mod renewals;
 
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
@@ -154,6 +155,10 @@ impl CertificateRepository for Database {
         .await
     }
 
+    async fn unplanned_renewals(&self, now: Timestamp, most: u32) -> Result<Vec<Certificate>, StoreError> {
+        self.read(move |connection| renewals::unplanned(connection, now, most)).await
+    }
+
     async fn expiring_certificates(&self, time: Timestamp) -> Result<Vec<ExpiringCertificate>, StoreError> {
         self.read(move |connection| {
             let is_new = certificates::warned_for
@@ -287,8 +292,14 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
         Write::Request { domain, application_id, at } => request(connection, domain, *application_id, *at),
         Write::Issue { domain, issued, renew_at, at } => {
             let row = certificates::table.find(domain.as_str()).filter(of_acme());
-            let next = certificates::next_attempt_at.eq(Some(DbTs(*renew_at)));
+            let next = (
+                certificates::next_attempt_at.eq(Some(DbTs(*renew_at))),
+                certificates::renewal_check_at.eq(None::<DbTs>),
+            );
             guarded(diesel::update(row).set((issued_columns(issued, *at), next)).execute(connection)?)
+        }
+        Write::PlanRenewal { domain, not_after, renew_at, check_at } => {
+            renewals::plan(connection, (domain, *not_after), *renew_at, *check_at)
         }
         Write::Fail { domain, reason, failures, next_attempt_at, at } => {
             let row = certificates::table.find(domain.as_str()).filter(of_acme());

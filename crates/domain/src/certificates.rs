@@ -4,6 +4,7 @@
 
 mod hsts;
 mod ports;
+mod renewal;
 mod write;
 
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub use self::{
         CertificateIssuer, CertificateParser, CertificateRepository, CertificateServer, ChallengeResponder,
         DomainResolver,
     },
+    renewal::RenewalWindow,
     write::Write,
 };
 

@@ -26,6 +26,7 @@ use tokio::{
     time::timeout,
 };
 
+use super::renewals::random;
 use crate::{Error, ServiceContext, routes::Routes};
 
 /// The interval at which domains without a certificate, and due renewals, are looked for.
@@ -84,10 +85,10 @@ fn listed(addresses: &[IpAddr], last: &str) -> String {
 
 /// Requests, issues and renews certificates while this server leads.
 pub struct CertificateManager {
-    ports: CertificateManagerPorts,
+    pub(super) ports: CertificateManagerPorts,
     /// The domain of the API, if it needs a certificate.
     api_domain: Option<Hostname>,
-    context: ServiceContext,
+    pub(super) context: ServiceContext,
 }
 
 impl CertificateManager {
@@ -129,9 +130,7 @@ impl CertificateManager {
             self.publish().await;
         }
         self.warn().await?;
-        if self.ports.issuer.is_none() {
-            return Ok(());
-        }
+        let Some(issuer) = &self.ports.issuer else { return Ok(()) };
         let at = self.context.clock.now();
         let of_the_api =
             self.api_domain.clone().filter(|_| changes.is_api_missing).map(|domain| (domain, None));
@@ -139,6 +138,7 @@ impl CertificateManager {
         for (domain, application_id) in missing.chain(of_the_api) {
             self.commit(vec![Write::Request { domain, application_id, at }.into()]).await?;
         }
+        self.plan_renewals(issuer, at).await?;
         let due = self.ports.certificates.due_certificates(at).await?;
         if due.is_empty() {
             return Ok(());
@@ -200,7 +200,7 @@ impl CertificateManager {
     }
 
     /// Returns the credentials of the installation's account, which is registered at first use.
-    async fn account(&self) -> Result<Result<Secret<String>, IssueError>, Error> {
+    pub(super) async fn account(&self) -> Result<Result<Secret<String>, IssueError>, Error> {
         let Some(issuer) = &self.ports.issuer else { return Ok(Err(IssueError::new("ACME is off"))) };
         let directory = issuer.directory();
         let place = account_associated_data(&directory);
@@ -231,7 +231,9 @@ impl CertificateManager {
             return self.fail_lookup(certificate, reason).await;
         }
         let responder = Responder { manager: self, tokens: Mutex::default() };
-        let issued = match timeout(LIMIT, issuer.issue(account, &certificate.domain, &responder)).await {
+        let replaced = certificate.issued.as_ref().map(|issued| issued.chain.as_str());
+        let issue = issuer.issue(account, &certificate.domain, replaced, &responder);
+        let issued = match timeout(LIMIT, issue).await {
             Ok(issued) => issued,
             Err(_elapsed) => Err(IssueError::new("the ACME server took too long")),
         };
@@ -253,9 +255,7 @@ impl CertificateManager {
             not_before: new.not_before,
             not_after: new.not_after,
         };
-        let bits = self.context.entropy.bits_256();
-        let random = u32::from_le_bytes([bits[0], bits[1], bits[2], bits[3]]);
-        let renew_at = Certificate::renewal_at(new.not_before, new.not_after, random);
+        let renew_at = Certificate::renewal_at(new.not_before, new.not_after, random(&self.context));
         let write = Write::Issue { domain: domain.clone(), issued, renew_at, at };
         match self.context.commit_as_leader(vec![write.into()]).await {
             Ok(()) => {}
@@ -345,7 +345,7 @@ impl CertificateManager {
         }
     }
 
-    async fn commit(&self, writes: Vec<store::Write>) -> Result<(), Error> {
+    pub(super) async fn commit(&self, writes: Vec<store::Write>) -> Result<(), Error> {
         match self.context.commit_as_leader(writes).await {
             // Another replica leads, or the domain was removed: the next look finds out.
             Ok(()) | Err(StoreError::Stale) => Ok(()),

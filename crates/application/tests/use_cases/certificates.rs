@@ -2,6 +2,7 @@
 
 mod dns;
 mod outage;
+mod renewals;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +19,8 @@ use launchway_domain::{
     certificates::{
         Certificate, CertificateChanges, CertificateIssuer, CertificateSource, Challenge, ChallengeResponder,
         ExpiringCertificate, HstsMaxAge, HstsPolicy, IssueError, IssuedCertificate,
-        MockCertificateRepository, MockCertificateServer, MockDomainResolver, NewCertificate, Write,
+        MockCertificateRepository, MockCertificateServer, MockDomainResolver, NewCertificate, RenewalWindow,
+        Write,
     },
     clock::{Clock as _, Timestamp},
     deployments::{MockDeploymentRepository, MockSiteStore},
@@ -85,7 +87,16 @@ fn issued(at: Timestamp) -> IssuedCertificate {
 }
 
 /// An ACME server that challenges once, and then gives its result.
-struct Issuer(Result<NewCertificate, IssueError>);
+struct Issuer {
+    result: Result<NewCertificate, IssueError>,
+    window: Result<Option<RenewalWindow>, IssueError>,
+}
+
+impl Issuer {
+    fn giving(result: Result<NewCertificate, IssueError>) -> Self {
+        Self { result, window: Ok(None) }
+    }
+}
 
 #[async_trait]
 impl CertificateIssuer for Issuer {
@@ -97,15 +108,25 @@ impl CertificateIssuer for Issuer {
         Ok(Secret::new("ACCOUNT".to_owned()))
     }
 
+    async fn renewal_window(
+        &self,
+        account: &Secret<String>,
+        chain: &str,
+    ) -> Result<Option<RenewalWindow>, IssueError> {
+        assert_eq!((account.expose().as_str(), chain), ("ACCOUNT", "CHAIN"));
+        self.window.clone()
+    }
+
     async fn issue(
         &self,
         account: &Secret<String>,
         wanted: &Hostname,
+        _replaced: Option<&str>,
         responder: &dyn ChallengeResponder,
     ) -> Result<NewCertificate, IssueError> {
         assert_eq!((account.expose().as_str(), wanted), ("ACCOUNT", &domain()));
         responder.publish(challenge()).await?;
-        self.0.clone()
+        self.result.clone()
     }
 }
 
@@ -128,7 +149,7 @@ impl Managed {
         certificates: MockCertificateRepository,
         issuer: Option<Result<NewCertificate, IssueError>>,
     ) -> Self {
-        let issuer = issuer.map(|result| -> Arc<dyn CertificateIssuer> { Arc::new(Issuer(result)) });
+        let issuer = issuer.map(|result| -> Arc<dyn CertificateIssuer> { Arc::new(Issuer::giving(result)) });
         Self::assembled(certificates, issuer, None)
     }
 
@@ -156,6 +177,7 @@ impl Managed {
         certificates.expect_live_deployment().returning(|_| Ok(Some(DeploymentId::from(uuid::Uuid::nil()))));
         // After those of the test, which are found first.
         certificates.expect_expiring_certificates().returning(|_| Ok(Vec::new()));
+        certificates.expect_unplanned_renewals().returning(|_, _| Ok(Vec::new()));
         certificates.expect_challenges().returning(|| Ok(vec![challenge()]));
         certificates.expect_certificates_revision().returning(|| Ok("2".to_owned()));
         certificates.expect_certificates().returning(|| Ok(Vec::new()));

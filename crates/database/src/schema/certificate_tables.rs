@@ -21,6 +21,7 @@ table! {
         next_attempt_at -> Nullable<Ts>,
         warned_for -> Nullable<Ts>,
         updated_at -> Ts,
+        renewal_check_at -> Nullable<Ts>,
     }
 }
 

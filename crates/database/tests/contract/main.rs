@@ -37,6 +37,7 @@ mod organizations;
 mod password_setups;
 mod previews;
 mod quotas;
+mod renewals;
 mod replicas;
 mod schema;
 mod search;

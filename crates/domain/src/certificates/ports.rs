@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{
     Certificate, CertificateChanges, Challenge, ExpiringCertificate, HstsPolicy, IssueError, NewCertificate,
-    ServedCertificate,
+    RenewalWindow, ServedCertificate,
 };
 use crate::{
     applications::Hostname,
@@ -41,7 +41,18 @@ pub trait CertificateIssuer: Send + Sync {
     /// [`IssueError`] if the server is unreachable, or refuses.
     async fn register(&self) -> Result<Secret<String>, IssueError>;
 
-    /// Issues a certificate for a domain. Ends within a few minutes.
+    /// Returns the window in which the server suggests to renew a certificate, given as its chain; `None` if it makes no
+    /// suggestions.
+    ///
+    /// # Errors
+    /// [`IssueError`] if the server is unreachable, or refuses.
+    async fn renewal_window(
+        &self,
+        account: &Secret<String>,
+        chain: &str,
+    ) -> Result<Option<RenewalWindow>, IssueError>;
+
+    /// Issues a certificate for a domain, in place of the one with the chain `replaced`. Ends within a few minutes.
     ///
     /// # Errors
     /// [`IssueError`] if the server is unreachable, or refuses.
@@ -49,6 +60,7 @@ pub trait CertificateIssuer: Send + Sync {
         &self,
         account: &Secret<String>,
         domain: &Hostname,
+        replaced: Option<&str>,
         responder: &dyn ChallengeResponder,
     ) -> Result<NewCertificate, IssueError>;
 }
@@ -136,6 +148,13 @@ pub trait CertificateRepository: Send + Sync {
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn due_certificates(&self, now: Timestamp) -> Result<Vec<Certificate>, StoreError>;
+
+    /// Returns up to `most` certificates of an ACME server whose renewal was never asked for or is to be asked for again,
+    /// those that expire first. One that is due, or whose last attempt failed, is not among them.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    async fn unplanned_renewals(&self, now: Timestamp, most: u32) -> Result<Vec<Certificate>, StoreError>;
 
     /// Returns the certificates of applications that expire before `time` and that nobody was warned of, those first
     /// that expire first.

@@ -30,6 +30,18 @@ pub enum Write {
         /// The time of the change.
         at: Timestamp,
     },
+    /// Records the answer of the ACME server to the question when a certificate should be renewed. `Stale` if it was
+    /// replaced, or an attempt has failed.
+    PlanRenewal {
+        /// The domain.
+        domain: Hostname,
+        /// The time at which the certificate expires.
+        not_after: Timestamp,
+        /// The time of its renewal; `None` for that which is planned.
+        renew_at: Option<Timestamp>,
+        /// The time of the next question.
+        check_at: Timestamp,
+    },
     /// Records a failure. `Stale` if the record is gone or was replaced by an uploaded one.
     Fail {
         /// The domain.

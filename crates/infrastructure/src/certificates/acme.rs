@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::DateTime;
 use instant_acme::{
-    Account, AccountCredentials, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount, NewOrder,
-    Order, OrderStatus, Problem, RetryPolicy,
+    Account, AccountCredentials, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error,
+    Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem, RetryPolicy,
 };
 use launchway_domain::{
     applications::Hostname,
-    certificates::{CertificateIssuer, Challenge, ChallengeResponder, IssueError, NewCertificate},
+    certificates::{
+        CertificateIssuer, Challenge, ChallengeResponder, IssueError, NewCertificate, RenewalWindow,
+    },
     secret::Secret,
 };
 use serde::Deserialize;
@@ -98,32 +101,11 @@ impl AcmeIssuer {
         )))
     }
 
-    async fn order(
-        &self,
-        account: &Secret<String>,
-        domain: &Hostname,
-        responder: &dyn ChallengeResponder,
-    ) -> Result<NewCertificate, IssueError> {
+    async fn account(&self, account: &Secret<String>) -> Result<Account, IssueError> {
         let credentials: AccountCredentials = serde_json::from_str(account.expose())
             .map_err(|_unreadable| IssueError::new("the stored account at the ACME server is unreadable"))?;
-        let account = Account::builder_with_http(Box::new(self.http.clone()))
-            .from_credentials(credentials)
-            .await
-            .map_err(in_words)?;
-        let mut order = match authorized(&account, domain, responder, &CHALLENGES).await {
-            Ok(order) => order,
-            Err(Unauthorized { error, other: None }) => return Err(error),
-            // The order is invalid after a challenge that failed.
-            Err(Unauthorized { error: first, other: Some(other) }) => {
-                authorized(&account, domain, responder, &[other])
-                    .await
-                    .map_err(|second| first.and(second.error))?
-            }
-        };
-        let key = Secret::new(order.finalize().await.map_err(in_words)?);
-        let chain = order.poll_certificate(&POLLS).await.map_err(in_words)?;
-        let (not_before, not_after) = parser::validity(&chain).map_err(IssueError::new)?;
-        Ok(NewCertificate { chain, key, not_before, not_after })
+        let builder = Account::builder_with_http(Box::new(self.http.clone()));
+        builder.from_credentials(credentials).await.map_err(in_words)
     }
 }
 
@@ -146,14 +128,64 @@ impl CertificateIssuer for AcmeIssuer {
         text.map(Secret::new).map_err(|error| IssueError::new(error.to_string()))
     }
 
+    async fn renewal_window(
+        &self,
+        account: &Secret<String>,
+        chain: &str,
+    ) -> Result<Option<RenewalWindow>, IssueError> {
+        // A certificate without the key of its authority cannot be asked for.
+        let Some(id) = parser::identifier(chain) else { return Ok(None) };
+        let (info, retry_after) = match self.account(account).await?.renewal_info(&id).await {
+            Ok(answer) => answer,
+            Err(Error::Unsupported(_)) => return Ok(None),
+            Err(error) => return Err(in_words(error)),
+        };
+        let time = |seconds| DateTime::from_timestamp(seconds, 0);
+        let window = info.suggested_window;
+        let times = (time(window.start.unix_timestamp()), time(window.end.unix_timestamp()));
+        let (Some(start), Some(end)) = times else { return Ok(None) };
+        Ok(Some(RenewalWindow { start, end, retry_after }))
+    }
+
     async fn issue(
         &self,
         account: &Secret<String>,
         domain: &Hostname,
+        replaced: Option<&str>,
         responder: &dyn ChallengeResponder,
     ) -> Result<NewCertificate, IssueError> {
-        Box::pin(self.order(account, domain, responder)).await
+        let account = self.account(account).await?;
+        let request = Request { domain, replaced: replaced.and_then(parser::identifier) };
+        Box::pin(order(&account, &request, responder)).await
     }
+}
+
+/// The certificate that is ordered.
+struct Request<'a> {
+    domain: &'a Hostname,
+    /// The certificate that it replaces, which a server may treat preferentially (RFC 9773, 5).
+    replaced: Option<CertificateIdentifier<'static>>,
+}
+
+async fn order(
+    account: &Account,
+    request: &Request<'_>,
+    responder: &dyn ChallengeResponder,
+) -> Result<NewCertificate, IssueError> {
+    let mut order = match authorized(account, request, responder, &CHALLENGES).await {
+        Ok(order) => order,
+        Err(Unauthorized { error, other: None }) => return Err(error),
+        // The order is invalid after a challenge that failed.
+        Err(Unauthorized { error: first, other: Some(other) }) => {
+            authorized(account, request, responder, &[other])
+                .await
+                .map_err(|second| first.and(second.error))?
+        }
+    };
+    let key = Secret::new(order.finalize().await.map_err(in_words)?);
+    let chain = order.poll_certificate(&POLLS).await.map_err(in_words)?;
+    let (not_before, not_after) = parser::validity(&chain).map_err(IssueError::new)?;
+    Ok(NewCertificate { chain, key, not_before, not_after })
 }
 
 /// An order that did not become ready.
@@ -172,13 +204,12 @@ impl From<IssueError> for Unauthorized {
 /// Orders a certificate for a domain, and answers the first of these challenges that the server offers.
 async fn authorized(
     account: &Account,
-    domain: &Hostname,
+    request: &Request<'_>,
     responder: &dyn ChallengeResponder,
     challenges: &[ChallengeType],
 ) -> Result<Order, Unauthorized> {
-    let identifiers = [Identifier::Dns(domain.as_str().to_owned())];
-    let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(in_words)?;
-    let other = answer_challenges(&mut order, domain, responder, challenges).await?;
+    let mut order = new_order(account, request).await?;
+    let other = answer_challenges(&mut order, request.domain, responder, challenges).await?;
     let error = match order.poll_ready(&POLLS).await {
         Ok(OrderStatus::Ready) => return Ok(order),
         Ok(_) => None,
@@ -195,6 +226,21 @@ async fn authorized(
             Err(error.map_or_else(refused, in_words).into())
         }
     }
+}
+
+async fn new_order(account: &Account, request: &Request<'_>) -> Result<Order, IssueError> {
+    let identifiers = [Identifier::Dns(request.domain.as_str().to_owned())];
+    if let Some(replaced) = &request.replaced {
+        match account.new_order(&NewOrder::new(&identifiers).replaces(replaced.clone())).await {
+            Err(Error::Api(problem)) if kind_of(&problem) == "rateLimited" => {
+                return Err(problem_in_words(&problem));
+            }
+            // The server has no such certificate, has replaced it, or knows nothing of this.
+            Err(error) => tracing::debug!(%error, "order without the certificate that it replaces"),
+            order => return order.map_err(in_words),
+        }
+    }
+    account.new_order(&NewOrder::new(&identifiers)).await.map_err(in_words)
 }
 
 /// Answers one challenge of each authorization, and returns another one that the server offers too.

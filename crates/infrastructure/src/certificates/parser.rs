@@ -2,6 +2,7 @@
 
 use chrono::DateTime;
 use data_encoding::BASE64;
+use instant_acme::CertificateIdentifier;
 use launchway_domain::{
     applications::Hostname,
     certificates::{CertificateParser, NewCertificate},
@@ -63,6 +64,13 @@ impl CertificateParser for PemParser {
 /// Returns the times between which the first certificate of a chain is valid.
 pub(super) fn validity(chain: &str) -> Result<(Timestamp, Timestamp), String> {
     validity_of(certificates_of(chain)?.first().ok_or("the chain has no certificate")?)
+}
+
+/// Returns the identifier of the first certificate of a chain (RFC 9773, 4.1); `None` if it does not name the key of its
+/// authority.
+pub(super) fn identifier(chain: &str) -> Option<CertificateIdentifier<'static>> {
+    let certificates = certificates_of(chain).ok()?;
+    CertificateIdentifier::try_from(certificates.first()?).ok()
 }
 
 fn certificates_of(chain: &str) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -1,7 +1,8 @@
-//! Contract tests of the ports of messages, with real receivers, real certificates and a real mail server.
+//! Contract tests of the ports of messages and of certificates, with real receivers, real certificates and a real mail server.
 //! Faulty peers are scripted byte by byte.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod acme;
 mod arena;
 mod forbidden;
 mod mail;

@@ -26,7 +26,7 @@ async fn looked_up(
     let mut resolver = MockDomainResolver::new();
     resolver.expect_addresses().with(eq(domain())).once().return_once(|_| found);
     let now = FixedClock::default().now();
-    let issuer = Arc::new(Issuer(Ok(new_certificate(now))));
+    let issuer = Arc::new(Issuer::giving(Ok(new_certificate(now))));
     let managed = Managed::assembled(certificates, Some(issuer), Some(resolver));
     (managed.look().await, managed.lines())
 }

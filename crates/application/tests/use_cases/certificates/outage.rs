@@ -11,7 +11,7 @@ use launchway_domain::{
     applications::Hostname,
     certificates::{
         Certificate, CertificateChanges, CertificateIssuer, CertificateState, ChallengeResponder, IssueError,
-        MockCertificateRepository, NewCertificate, Write,
+        MockCertificateRepository, NewCertificate, RenewalWindow, Write,
     },
     clock::Timestamp,
     secret::Secret,
@@ -38,10 +38,19 @@ impl CertificateIssuer for Switchable {
         Err(IssueError::new("there is an account"))
     }
 
+    async fn renewal_window(
+        &self,
+        _account: &Secret<String>,
+        _chain: &str,
+    ) -> Result<Option<RenewalWindow>, IssueError> {
+        Ok(None)
+    }
+
     async fn issue(
         &self,
         _account: &Secret<String>,
         _domain: &Hostname,
+        _replaced: Option<&str>,
         _responder: &dyn ChallengeResponder,
     ) -> Result<NewCertificate, IssueError> {
         self.orders.fetch_add(1, Ordering::SeqCst);

@@ -1,0 +1,1 @@
+ALTER TABLE certificates DROP COLUMN renewal_check_at;
