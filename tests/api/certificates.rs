@@ -1,6 +1,7 @@
 //! Certificates of domains: issued by an ACME server, or uploaded.
 
 mod api_domain;
+mod gate;
 mod hsts;
 mod issuance;
 mod pebble;

@@ -25,9 +25,9 @@ pub(super) fn borrowed(settings: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_domain_gets_a_certificate_which_is_renewed_and_expires() {
+fn a_certificate_is_renewed_and_expires_only_in_an_outage() {
     let ports = Ports::free();
-    let mut pebble = Pebble::checking(&ports, 40);
+    let pebble = Pebble::checking(&ports, 40);
     let server = TestServer::configured(&borrowed(&configured(&ports, &pebble)));
     let admin = server.admin();
     let id = create(&admin, "shop.example.com");
@@ -46,7 +46,7 @@ fn a_domain_gets_a_certificate_which_is_renewed_and_expires() {
     assert_eq!((&renewed["state"], &renewed["last_error"]), (&json!("valid"), &Value::Null));
     served().unwrap();
 
-    pebble.stop();
+    pebble.disconnect();
     let failed = || {
         let now = certificates(&admin, &id)[0].clone();
         now["last_error"].is_string().then_some(now)
@@ -58,6 +58,12 @@ fn a_domain_gets_a_certificate_which_is_renewed_and_expires() {
     until_within(ISSUED, "the expiry", expired);
     ports.page("shop.example.com", &pebble.root()).unwrap_err();
     assert_eq!(ports.plain("shop.example.com").0, 503, "redirected to a certificate that has expired");
+
+    // After the outage it goes on by itself.
+    pebble.connect();
+    until_within(ISSUED, "the end of the outage", served);
+    let shown = certificates(&admin, &id)[0].clone();
+    assert_eq!((&shown["state"], &shown["last_error"]), (&json!("valid"), &Value::Null));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 use launchway_testkit::external::Authority;
 use serde_json::json;
 
-use super::{Ports, free_port};
+use super::{Ports, free_port, gate::Gate};
 use crate::wait::until;
 
 /// The URL of its terms of service.
@@ -18,7 +18,7 @@ pub(super) const TERMS: &str = "data:text/plain,Do%20what%20thou%20wilt";
 /// A running Pebble.
 pub(super) struct Pebble {
     processes: Vec<Child>,
-    port: u16,
+    gate: Gate,
     management: u16,
     folder: tempfile::TempDir,
 }
@@ -59,7 +59,7 @@ impl Pebble {
             let log = fs::File::create(folder.path().join(format!("log.{number}"))).unwrap();
             command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
         });
-        let pebble = Self { processes: processes.collect(), port, management, folder };
+        let pebble = Self { processes: processes.collect(), gate: Gate::to(port), management, folder };
         until("Pebble", || pebble.fetch_root().then_some(()));
         pebble
     }
@@ -71,7 +71,7 @@ impl Pebble {
             ("LAUNCHWAY_ACME_ACCEPT_TERMS", TERMS.to_owned()),
             // Only its own DNS server knows the names.
             ("LAUNCHWAY_ACME_ADDRESSES", "off".to_owned()),
-            ("LAUNCHWAY_ACME_DIRECTORY", format!("https://127.0.0.1:{}/dir", self.port)),
+            ("LAUNCHWAY_ACME_DIRECTORY", format!("https://127.0.0.1:{}/dir", self.gate.port)),
             ("LAUNCHWAY_ACME_CA_FILE", authority.display().to_string()),
             ("LAUNCHWAY_ACME_EMAIL", "operator@example.com".to_owned()),
         ]
@@ -86,12 +86,14 @@ impl Pebble {
         fs::read_to_string(self.folder.path().join("log.1")).unwrap()
     }
 
-    /// Ends it, as an outage would.
-    pub(super) fn stop(&mut self) {
-        for process in &mut self.processes {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
+    /// Makes it unreachable.
+    pub(super) fn disconnect(&self) {
+        self.gate.close();
+    }
+
+    /// Makes it reachable again.
+    pub(super) fn connect(&self) {
+        self.gate.open();
     }
 
     fn fetch_root(&self) -> bool {
@@ -116,6 +118,9 @@ fn fetch(url: &str, authority: &Path, into: &Path) -> bool {
 
 impl Drop for Pebble {
     fn drop(&mut self) {
-        self.stop();
+        for process in &mut self.processes {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 }
