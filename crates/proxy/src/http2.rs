@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response, header};
+use http::{Method, Request, Response, header};
 use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
@@ -29,7 +29,7 @@ use tokio::{
 use self::streams::Streams;
 use crate::{
     Limits,
-    body::Body,
+    body::{self, Body},
     close::Phase,
     exchange::{Peer, StreamPermit},
     forward,
@@ -137,14 +137,22 @@ async fn answer(
     peer: &Arc<Peer>,
     request: Request<Incoming>,
 ) -> (Response<Body>, Option<StreamPermit>) {
-    let Some(permit) = peer.admit_stream(proxy) else {
-        return (page(Problem::TooBusy, request.headers()), None);
+    let is_head = request.method() == Method::HEAD;
+    let (mut response, permit) = match peer.admit_stream(proxy) {
+        None => (page(Problem::TooBusy, request.headers()), None),
+        Some(permit) => {
+            let response = match request::as_http_1_1(request, proxy.limits.headers) {
+                Ok(request) => forward::answer(proxy, peer, request).await,
+                Err((problem, headers)) => page(problem, &headers),
+            };
+            (response, Some(permit))
+        }
     };
-    let mut response = match request::as_http_1_1(request, proxy.limits.headers) {
-        Ok(request) => forward::answer(proxy, peer, request).await,
-        Err((problem, headers)) => page(problem, &headers),
-    };
+    // Unlike over HTTP/1.1, hyper would send it.
+    if is_head {
+        *response.body_mut() = body::empty();
+    }
     // It is about a connection that the client does not have.
     response.headers_mut().remove(header::CONNECTION);
-    (response, Some(permit))
+    (response, permit)
 }

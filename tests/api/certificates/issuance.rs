@@ -80,7 +80,7 @@ fn a_domain_that_leads_elsewhere_gets_the_reason() {
     let failed = until_within(ISSUED, "the failure", failed);
     let reason = failed["last_error"].as_str().unwrap();
     assert!(reason.starts_with("the ACME server refused (connection)"), "{reason}");
-    assert!(reason.contains("; and by TLS-ALPN-01: the ACME server refused (connection)"), "{reason}");
+    assert!(reason.contains("; and by TLS-ALPN-01: the ACME server refused ("), "{reason}");
     assert_eq!(failed["not_after"], Value::Null);
     assert_eq!(ports.plain("shop.example.com").0, 503);
 }
@@ -149,7 +149,11 @@ fn without_port_80_every_replica_answers_challenges_by_tls() {
     let replica = server.replica(&borrowed(&configured(&other, &pebble)));
     let id = create(&admin.at(replica.url()), "shop.example.com");
     for ports in [&leader, &other] {
-        let served = || ports.page("shop.example.com", &pebble.root()).ok();
+        let served = || {
+            let now = certificates(&admin, &id)[0].clone();
+            assert_ne!(now["state"], "failed", "{now}: {}", pebble.log());
+            ports.page("shop.example.com", &pebble.root()).ok()
+        };
         until_within(ISSUED, "the certificate", served);
     }
     let shown = certificates(&admin, &id)[0].clone();

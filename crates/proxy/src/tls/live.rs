@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{
     self,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-    sign::CertifiedKey,
+    sign::{CertifiedKey, SigningKey},
 };
 
 use super::store::{CertificateStore, KeptCertificates};
@@ -44,7 +44,7 @@ struct Challenges {
     /// Key authorizations by their tokens (HTTP-01).
     over_http: HashMap<String, String>,
     /// Keys of certificates by their names (TLS-ALPN-01).
-    over_tls: CertificateTable,
+    over_tls: HashMap<String, Arc<CertifiedKey>>,
 }
 
 /// An immutable snapshot of all certificates.
@@ -101,7 +101,19 @@ impl LiveCertificates {
     /// Replaces all challenges. They are not stored: the control plane sends them again after a restart.
     pub(crate) fn set_challenges(&self, challenges: Vec<Challenge>, certificates: Vec<Certificate>) {
         let over_http = challenges.into_iter().map(|one| (one.token, one.key_authorization)).collect();
-        let over_tls = CertificateTable::new(KeptCertificates { revision: String::new(), certificates });
+        let mut over_tls = HashMap::new();
+        for certificate in certificates {
+            match chain_and_key(&certificate) {
+                // Not compared with each other: the extension of a challenge is critical, and unknown to the comparison.
+                Ok((chain, key)) => {
+                    let key = Arc::new(CertifiedKey::new(chain, key));
+                    over_tls.extend(certificate.names.into_iter().map(|name| (name, Arc::clone(&key))));
+                }
+                Err(error) => {
+                    tracing::warn!(names = ?certificate.names, %error, "answer to a challenge cannot be used");
+                }
+            }
+        }
         self.challenges.store(Arc::new(Challenges { over_http, over_tls }));
     }
 
@@ -115,7 +127,7 @@ impl LiveCertificates {
 
     /// Returns the key of the certificate that answers a challenge for a name.
     pub(super) fn challenge_key_of(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        self.challenges.load().over_tls.by_name.get(name).map(|entry| Arc::clone(&entry.key))
+        self.challenges.load().over_tls.get(name).cloned()
     }
 
     /// Returns the key of a name whose certificate is valid at `now`.
@@ -176,11 +188,13 @@ impl CertificateTable {
 
 impl Entry {
     fn new(certificate: &Certificate) -> Result<Self, rustls::Error> {
-        let unreadable = |error: rustls::pki_types::pem::Error| rustls::Error::General(error.to_string());
-        let chain = CertificateDer::pem_slice_iter(certificate.chain.as_bytes());
-        let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(unreadable)?;
-        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes()).map_err(unreadable)?;
-        let key = CertifiedKey::from_der(chain, key, &ring::default_provider())?;
+        let (chain, key) = chain_and_key(certificate)?;
+        let key = CertifiedKey::new(chain, key);
+        match key.keys_match() {
+            // As `CertifiedKey::from_der` does.
+            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
+            Err(error) => return Err(error),
+        }
         let hsts = certificate.hsts_seconds.map(|seconds| format!("max-age={seconds}"));
         Ok(Self {
             key: Arc::new(key),
@@ -195,4 +209,14 @@ impl Entry {
     fn is_expired(&self, now: SystemTime) -> bool {
         now >= self.not_after
     }
+}
+
+type ChainAndKey = (Vec<CertificateDer<'static>>, Arc<dyn SigningKey>);
+
+fn chain_and_key(certificate: &Certificate) -> Result<ChainAndKey, rustls::Error> {
+    let unreadable = |error: rustls::pki_types::pem::Error| rustls::Error::General(error.to_string());
+    let chain = CertificateDer::pem_slice_iter(certificate.chain.as_bytes());
+    let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(unreadable)?;
+    let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes()).map_err(unreadable)?;
+    Ok((chain, ring::default_provider().key_provider.load_private_key(key)?))
 }

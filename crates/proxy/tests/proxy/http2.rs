@@ -120,6 +120,17 @@ async fn large_bodies_pass_in_both_directions() {
 }
 
 #[tokio::test]
+async fn a_response_to_head_has_no_body() {
+    let shop = Shop::open(|_| {}).await;
+    let client = shop.connect().await;
+    let request = Request::head("https://shop.example/").body(client::full(Vec::new())).unwrap();
+    let answer = client.send(request).await.unwrap();
+    assert_eq!(answer.status(), 404);
+    assert_ne!(answer.headers()["content-length"], "0");
+    assert_eq!(body_of(answer).await, b"");
+}
+
+#[tokio::test]
 async fn errors_of_the_proxy_are_pages() {
     let shop = Shop::open(|_| {}).await;
     let client = shop.connect().await;
