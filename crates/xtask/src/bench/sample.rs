@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_those_of_measurements_that_were_taken_together() {
+    fn differences_are_those_of_measurements_of_one_round() {
         let differences = Sample(vec![1.0, 6.0]).minus(&Sample(vec![2.0, 3.0]));
         assert_eq!(format!("{differences:.1}"), "1.0 (-1.0–3.0)");
     }
