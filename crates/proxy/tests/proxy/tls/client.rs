@@ -10,7 +10,9 @@ use std::{
 };
 
 use launchway_proxy::certificates::Certificate;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CustomExtension, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use tokio::{net::TcpStream, task::JoinSet};
 use tokio_rustls::{
     TlsConnector,
@@ -50,9 +52,19 @@ impl Authority {
 
     /// Returns a certificate with a new key, which is valid for an hour.
     pub(crate) fn certificate(&self, names: &[&str]) -> Certificate {
+        self.certificate_with(names, Vec::new())
+    }
+
+    /// Returns the certificate that answers a TLS-ALPN-01 challenge: its extension is critical.
+    pub(super) fn challenge(&self, name: &str) -> Certificate {
+        self.certificate_with(&[name], vec![CustomExtension::new_acme_identifier(&[7; 32])])
+    }
+
+    fn certificate_with(&self, names: &[&str], extensions: Vec<CustomExtension>) -> Certificate {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(names.clone()).unwrap();
+        let mut params = CertificateParams::new(names.clone()).unwrap();
+        params.custom_extensions = extensions;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         Certificate {
             names,

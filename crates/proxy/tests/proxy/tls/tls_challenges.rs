@@ -59,3 +59,12 @@ async fn a_name_without_a_certificate_answers_a_challenge() {
     assert_eq!(checked.certificate(), leaf(&answer));
     assert!(connect(&proxy, &authority, &[], "shop.example").await.is_err());
 }
+
+#[tokio::test]
+async fn an_answer_has_a_critical_extension() {
+    let (proxy, authority) = (tls_proxy().await, Authority::new());
+    proxy.control.set_challenges(Vec::new(), vec![authority.challenge("shop.example")]).await.unwrap();
+    // A client other than an ACME server gets the certificate, but cannot trust it.
+    let error = connect(&proxy, &authority, &[ACME], "shop.example").await.err().unwrap();
+    assert!(error.to_string().starts_with("invalid peer certificate"), "{error}");
+}
