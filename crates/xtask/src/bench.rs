@@ -65,7 +65,7 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
         let first = report.number_of_sections();
         // What is measured is kept, whatever happens to another section.
         match measure(section, &mut report, scratch.path(), effort) {
-            Ok(()) => report.originate(first, &origin()?),
+            Ok(()) => report.add_first_line(first, &origin()?),
             Err(error) => {
                 eprintln!("{section:?} could not be measured: {error:#}");
                 report.discard_from(first);
@@ -86,7 +86,12 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
 
 /// Returns the commit, the time and the load of the machine that a section was measured with.
 fn origin() -> Result<String> {
-    Ok(format!("Commit {}, {}, load average {}.", machine::commit(&[]), machine::date()?, machine::load()?))
+    Ok(format!(
+        "Commit {}, {}, load average {}.",
+        machine::commit(&["crates", "migrations"]),
+        machine::date()?,
+        machine::load()?
+    ))
 }
 
 /// Writes the machine and the compiler.

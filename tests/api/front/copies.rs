@@ -1,6 +1,9 @@
 //! Several copies of an application: all of them answer, and no request fails while their number changes.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use launchway_testkit::{docker::docker, server::WITH_A_FRONT};
 use serde_json::json;
@@ -90,7 +93,9 @@ fn a_killed_copy_fails_no_request_and_comes_back(stage: Stage) {
 
     let loads = [true, false].map(|is_kept| Load::on(stage.server.front(), WEB, ("GET", "/"), is_kept));
     docker(&["kill", &containers[1]]);
+    let killed = Instant::now();
     until_within(LIMIT, "a copy that is back", || (who(&stage) == all).then_some(()));
+    assert!(killed.elapsed() < Duration::from_secs(45), "{:?}", killed.elapsed());
     docker(&["rm", "--force", &containers[2]]);
     until_within(LIMIT, "another copy", || {
         let now = who(&stage);

@@ -8,7 +8,7 @@ use fs_err as fs;
 use crate::bench::{Figure, Plot, reasons::reason};
 
 /// The last column of the table of figures.
-pub(crate) const SECTION_COLUMN: &str = "section";
+const SECTION_COLUMN: &str = "section";
 
 /// The heading of the table that [`crate::bench::compare`] reads.
 pub(crate) const FIGURES: &str = "## Figures";
@@ -98,7 +98,7 @@ impl Report {
     }
 
     /// Adds a first line to the sections from number `first` on: their commit and time.
-    pub(crate) fn originate(&mut self, first: usize, line: &str) {
+    pub(crate) fn add_first_line(&mut self, first: usize, line: &str) {
         for section in &mut self.sections[first..] {
             section.text.insert_str(0, &format!("\n{line}\n"));
         }
