@@ -78,7 +78,10 @@ impl Nixpacks {
     }
 
     fn call(&self, command: &str, variables: &Variables) -> Invocation {
-        let mut call = Invocation::new(&self.options.program, self.options.time).under(LIMITS).arg(command);
+        let mut call = Invocation::new(&self.options.program, self.options.time)
+            .under(LIMITS)
+            .at_low_priority()
+            .arg(command);
         for (name, value) in variables.iter() {
             call = match is_obeyed(name) {
                 true => call.arg("--env").arg(format!("{name}={WITHHELD}")),

@@ -15,7 +15,7 @@ use std::{
 };
 
 use launchway_domain::deployments::Output;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, getpriority_process, kill_process_group, setpriority_process};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, Command},
@@ -28,8 +28,13 @@ const REMEMBERED: usize = 64 * 1024;
 const LONGEST_ANSWER: usize = 32 * 1024 * 1024;
 /// The longest incomplete line that is buffered.
 const LONGEST_BEGUN: usize = 128 * 1024;
+/// Runs a program with the kernel's promise to end it with its parent.
+const SETPRIV: &str = "setpriv";
 /// The time that child processes may hold the output after the program itself has ended.
 const AFTERMATH: Duration = Duration::from_secs(2);
+/// The niceness that programs of low priority have more than this process: beside busy ones they get a tenth of a
+/// processor.
+const NICENESS: i32 = 10;
 
 /// A program to run once. Its arguments and input may be secret, so they are never shown.
 pub struct Invocation {
@@ -41,6 +46,7 @@ pub struct Invocation {
     input_file: Option<File>,
     folder: Option<PathBuf>,
     limit: Duration,
+    gives_way: bool,
 }
 
 /// A program that has ended.
@@ -94,6 +100,7 @@ impl Invocation {
             input_file: None,
             folder: None,
             limit,
+            gives_way: false,
         }
     }
 
@@ -138,6 +145,12 @@ impl Invocation {
     /// Runs the program through a wrapper, which gets it and its arguments as arguments.
     pub fn under<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrappers.extend(wrapper.into_iter().map(|part| part.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs the program at a low priority, so that requests do not wait for it.
+    pub fn at_low_priority(mut self) -> Self {
+        self.gives_way = true;
         self
     }
 
@@ -208,9 +221,12 @@ impl Invocation {
 
     fn spawn(self) -> Result<ProcessGroup, ProcessError> {
         let name = self.name();
-        let program = self.found().ok_or_else(|| ProcessError::NotInstalled(name.clone()))?;
-        // `setpriv` ends the program when this process is lost without a chance to.
-        let mut command = Command::new("setpriv");
+        let program = self.found(&self.program).ok_or_else(|| ProcessError::NotInstalled(name.clone()))?;
+        // `setpriv` ends the program when this process is lost without a chance to. By its path, because a program that
+        // has to be looked up in another `PATH` is started by a fork, which copies the page tables of this process.
+        let setpriv = self.found(Path::new(SETPRIV));
+        let setpriv = setpriv.ok_or_else(|| ProcessError::NotInstalled(SETPRIV.to_owned()))?;
+        let mut command = Command::new(setpriv);
         command
             .args(["--pdeathsig", "KILL", "--"])
             .args(self.wrappers)
@@ -227,18 +243,23 @@ impl Invocation {
             command.current_dir(folder);
         }
         match command.spawn() {
-            Ok(child) => Ok(ProcessGroup { id: child.id(), child }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(ProcessError::NotInstalled("setpriv".to_owned()))
+            Ok(child) => {
+                let group = ProcessGroup { id: child.id(), child };
+                if let Some(id) = pid(group.id).filter(|_| self.gives_way) {
+                    // One that has already ended needs no priority.
+                    let own = getpriority_process(None).unwrap_or_default();
+                    let _gone = setpriority_process(Some(id), own + NICENESS);
+                }
+                Ok(group)
             }
             Err(error) => Err(ProcessError::Io(name, error)),
         }
     }
 
-    /// Returns the program's full path.
-    fn found(&self) -> Option<PathBuf> {
+    /// Returns the full path of a program.
+    fn found(&self, program: &Path) -> Option<PathBuf> {
         let (_, path) = self.environment.first()?;
-        let mut places = std::env::split_paths(path).map(|folder| folder.join(&self.program));
+        let mut places = std::env::split_paths(path).map(|folder| folder.join(program));
         places.find(|place| place.is_file())
     }
 
@@ -269,8 +290,12 @@ impl Drop for ProcessGroup {
     }
 }
 
+fn pid(id: Option<u32>) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(id?).ok()?)
+}
+
 fn end_group(id: Option<u32>) {
-    if let Some(id) = id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+    if let Some(id) = pid(id) {
         // Most groups are already empty.
         let _gone = kill_process_group(id, Signal::KILL);
     }
@@ -425,6 +450,17 @@ mod tests {
         assert!(started.elapsed() < Duration::from_secs(4));
         tokio::time::sleep(Duration::from_millis(4300)).await;
         assert!(!file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_program_of_low_priority_is_nicer_with_its_children() {
+        let own = getpriority_process(None).unwrap();
+        // It gets its input when it has its priority.
+        let finished = shell("read go; nice").input("go\n").at_low_priority().run().await.unwrap();
+        let lowest = 19;
+        assert_eq!(finished.answer, format!("{}\n", (own + NICENESS).min(lowest)).into_bytes());
+        let usual = shell("read go; nice").input("go\n").run().await.unwrap();
+        assert_eq!(usual.answer, format!("{own}\n").into_bytes());
     }
 
     #[tokio::test]

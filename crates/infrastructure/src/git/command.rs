@@ -139,6 +139,7 @@ impl Git<'_> {
         ];
         let mut git = Invocation::new("git", limit)
             .under(limits)
+            .at_low_priority()
             .in_folder(self.scratch.folder())
             .env("GIT_CONFIG_GLOBAL", self.scratch.folder().join("gitconfig"))
             .env("GIT_CONFIG_COUNT", settings.len().to_string());
