@@ -149,6 +149,7 @@ impl Setting {
              server {{ listen 127.0.0.1:{http} backlog=4096; server_name bench.example.com; {forward} }}\n\
              server {{ listen 127.0.0.1:{http}; server_name site.example.com; root {shared}/site; }}\n\
              server {{ listen 127.0.0.1:{tls} ssl backlog=4096; server_name localhost; {forward}\n\
+             ssl_protocols TLSv1.2 TLSv1.3;\n\
              ssl_certificate {shared}/chain.pem; ssl_certificate_key {shared}/key.pem; }}\n}}\n",
             own = folder.display(),
             shared = self.folder.display(),
