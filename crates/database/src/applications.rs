@@ -43,6 +43,7 @@ use super::{
     organizations::OrganizationRow,
     schema::{applications, deployments as deployment_rows, organizations as organization_table, users},
     search::containing,
+    statement::ListComparison as _,
     users::UserRow,
 };
 
@@ -120,7 +121,7 @@ fn with_breakdowns(
         return Ok(summaries);
     }
     let reasons: HashMap<Uuid, Option<String>> = deployment_rows::table
-        .filter(deployment_rows::id.eq_any(live))
+        .filter(deployment_rows::id.one_of(live))
         .select((deployment_rows::id, deployment_rows::breakdown))
         .load::<(DbId, Option<String>)>(connection)?
         .into_iter()
@@ -174,7 +175,7 @@ fn page_of(
     let rows: Vec<SummaryRow> = applications::table
         .inner_join(organization_table::table.on(organization_table::id.eq(applications::organization_id)))
         .inner_join(users::table.on(users::id.eq(applications::user_id)))
-        .filter(applications::id.eq_any(ids))
+        .filter(applications::id.one_of(ids))
         .order((applications::created_at.desc(), applications::id.desc()))
         .select((ApplicationRow::as_select(), OrganizationRow::as_select(), UserRow::as_select()))
         .load(connection)?;

@@ -37,6 +37,7 @@ use super::{
         lower_case,
         page::{Matches, Search},
     },
+    statement::ListComparison as _,
 };
 
 #[async_trait]
@@ -219,13 +220,13 @@ impl Matches for Matching<'_> {
 
     fn among(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<i64>, QueryError> {
         let entries =
-            matching(self.chain, self.filter).filter(audit_entries::number.eq_any(numbers.to_vec()));
+            matching(self.chain, self.filter).filter(audit_entries::number.one_of(numbers.to_vec()));
         Ok(entries.select(audit_entries::number).load(connection)?)
     }
 
     fn rows(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<EntryRow>, QueryError> {
         let entries = matching(self.chain, &Filter::default());
-        newest_first(connection, entries.filter(audit_entries::number.eq_any(numbers.to_vec())))
+        newest_first(connection, entries.filter(audit_entries::number.one_of(numbers.to_vec())))
     }
 
     fn newest(

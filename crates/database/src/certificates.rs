@@ -30,6 +30,7 @@ use super::{
     dialect::each_backend,
     error::{QueryError, guarded},
     schema::{acme_accounts, acme_challenges, applications, certificates, hosts},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 #[derive(Queryable, Selectable)]
@@ -120,7 +121,7 @@ impl CertificateRepository for Database {
         self.read_point(move |connection| {
             let theirs = applications::table
                 .filter(applications::organization_id.eq(DbId::from(scope.id())))
-                .filter(applications::id.eq_any(&ids))
+                .filter(applications::id.one_of(&ids))
                 .select(applications::id.nullable());
             let rows: Vec<CertificateRow> = certificates::table
                 .filter(certificates::application_id.eq_any(theirs))
@@ -296,7 +297,9 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 certificates::next_attempt_at.eq(Some(DbTs(*renew_at))),
                 certificates::renewal_check_at.eq(None::<DbTs>),
             );
-            guarded(diesel::update(row).set((issued_columns(issued, *at), next)).execute(connection)?)
+            guarded(
+                diesel::update(row).set((issued_columns(issued, *at), next)).cached().execute(connection)?,
+            )
         }
         Write::PlanRenewal { domain, not_after, renew_at, check_at } => {
             renewals::plan(connection, (domain, *not_after), *renew_at, *check_at)
@@ -309,7 +312,7 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 certificates::next_attempt_at.eq(Some(DbTs(*next_attempt_at))),
                 certificates::updated_at.eq(DbTs(*at)),
             );
-            guarded(diesel::update(row).set(changes).execute(connection)?)
+            guarded(diesel::update(row).set(changes).cached().execute(connection)?)
         }
         Write::Upload { scope, application_id, domain, issued, at } => {
             guarded(usize::from(has_domain(connection, *scope, *application_id, domain)?))?;
@@ -370,10 +373,12 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .find(domain.as_str())
                 .filter(certificates::not_after.eq(expiry))
                 .filter(is_new);
-            guarded(diesel::update(row).set(certificates::warned_for.eq(expiry)).execute(connection)?)
+            guarded(
+                diesel::update(row).set(certificates::warned_for.eq(expiry)).cached().execute(connection)?,
+            )
         }
         Write::RemoveChallenges { tokens, older_than } => {
-            let named = acme_challenges::table.filter(acme_challenges::token.eq_any(tokens));
+            let named = acme_challenges::table.filter(acme_challenges::token.one_of(tokens));
             diesel::delete(named).execute(connection)?;
             let old = acme_challenges::table.filter(acme_challenges::created_at.lt(DbTs(*older_than)));
             diesel::delete(old).execute(connection)?;

@@ -14,6 +14,7 @@ use super::{
     columns::DbId,
     dialect::each_backend,
     schema::{compositions, deployments},
+    statement::StatementCache as _,
 };
 
 #[async_trait]
@@ -43,7 +44,7 @@ impl CompositionRepository for Database {
                 .on_conflict((compositions::application_id, compositions::deployment_id))
                 .do_update()
                 .set(composition)
-                .execute(backend))?;
+                .cached().execute(backend))?;
             // Ids rise with time.
             let oldest: Vec<DbId> = compositions::table
                 .filter(compositions::application_id.eq(application))

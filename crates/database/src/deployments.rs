@@ -14,7 +14,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use diesel::prelude::*;
+use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
     applications::Application,
     deployments::{
@@ -42,6 +42,7 @@ use super::{
     error::QueryError,
     logs,
     schema::{applications, deployments, extension_routes},
+    statement::ListComparison as _,
 };
 
 /// The most deployments that one query asks for. Databases limit the parameters of a query.
@@ -67,16 +68,7 @@ impl DeploymentRepository for Database {
         self.read(move |connection| {
             let mut found = Vec::with_capacity(ids.len());
             for some in ids.chunks(AT_ONCE) {
-                let rows: Vec<DeploymentRow> = deployments::table
-                    .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
-                    .filter(deployments::id.eq_any(some.to_vec()))
-                    .filter(applications::organization_id.eq(DbId::from(scope.id())))
-                    .filter(applications::deleted_at.is_null())
-                    .select(DeploymentRow::as_select())
-                    .load(connection)?;
-                for row in rows {
-                    found.push(row.try_into()?);
-                }
+                found.extend(visible_of(connection, scope, some)?);
             }
             Ok(found)
         })
@@ -207,7 +199,6 @@ impl DeploymentRepository for Database {
     }
 }
 
-/// Returns one deployment of an application that is not deleted.
 /// Returns the newest deployment of an application.
 pub(super) fn newest_of(
     connection: &mut AnyConnection,
@@ -226,6 +217,7 @@ pub(super) fn newest_of(
     row.map(Deployment::try_from).transpose()
 }
 
+/// Returns one deployment of an application that is not deleted.
 fn visible(
     connection: &mut AnyConnection,
     scope: Scope,
@@ -242,21 +234,48 @@ fn visible(
     row.map(Deployment::try_from).transpose()
 }
 
+/// Returns those of several deployments whose application is not deleted. Without a join, because PostgreSQL would read
+/// every deployment of the organization for it.
+fn visible_of(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    ids: &[DbId],
+) -> Result<Vec<Deployment>, QueryError> {
+    let organization = DbId::from(scope.id());
+    let rows: Vec<DeploymentRow> = deployments::table
+        .filter(deployments::id.one_of(ids.to_vec()))
+        .filter(deployments::organization_id.eq(organization))
+        .select(DeploymentRow::as_select())
+        .load(connection)?;
+    let found = rows.into_iter().map(Deployment::try_from).collect::<Result<Vec<_>, _>>()?;
+    let theirs: HashSet<ApplicationId> = found.iter().map(|deployment| deployment.application_id).collect();
+    let there: Vec<DbId> = applications::table
+        .filter(applications::id.one_of(theirs.into_iter().map(DbId::from)))
+        .filter(applications::organization_id.eq(organization))
+        .filter(applications::deleted_at.is_null())
+        .select(applications::id)
+        .load(connection)?;
+    let there: HashSet<ApplicationId> = there.into_iter().map(ApplicationId::from).collect();
+    Ok(found.into_iter().filter(|deployment| there.contains(&deployment.application_id)).collect())
+}
+
 fn page_of(
     connection: &mut AnyConnection,
     scope: Scope,
     application: ApplicationId,
     page: PageRequest,
 ) -> Result<Page<Deployment>, QueryError> {
-    let of_application = || {
-        deployments::table
-            .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
-            .filter(deployments::application_id.eq(DbId::from(application)))
-            .filter(applications::organization_id.eq(DbId::from(scope.id())))
-            .filter(applications::deleted_at.is_null())
-    };
-    let total = of_application().count().get_result(connection)?;
-    let rows: Vec<DeploymentRow> = of_application()
+    let is_visible = applications::table
+        .find(DbId::from(application))
+        .filter(applications::organization_id.eq(DbId::from(scope.id())))
+        .filter(applications::deleted_at.is_null());
+    if !diesel::select(exists(is_visible)).get_result(connection)? {
+        return Ok(Page { items: Vec::new(), request: page, total: 0 });
+    }
+    // Without a join, so that the index alone has the number.
+    let of_application = deployments::table.filter(deployments::application_id.eq(DbId::from(application)));
+    let total = of_application.count().get_result(connection)?;
+    let rows: Vec<DeploymentRow> = of_application
         .order((deployments::created_at.desc(), deployments::id.desc()))
         .limit(page.size())
         .offset(page.offset())
@@ -288,7 +307,7 @@ pub(super) fn newest_open(
 ) -> Result<HashMap<Uuid, DeploymentState>, QueryError> {
     let open: Vec<(DbId, String)> = deployments::table
         .filter(is_open())
-        .filter(deployments::application_id.eq_any(applications))
+        .filter(deployments::application_id.one_of(applications))
         .order((deployments::created_at.asc(), deployments::id.asc()))
         .select((deployments::application_id, deployments::status))
         .load(connection)?;
@@ -309,7 +328,7 @@ fn standing_of(
 ) -> Result<Vec<RetentionStatus>, QueryError> {
     let rows: Vec<StandingRow> = deployments::table
         .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
-        .filter(deployments::id.eq_any(ids.to_vec()))
+        .filter(deployments::id.one_of(ids.to_vec()))
         .order(deployments::id.asc())
         .select((
             deployments::id,
@@ -365,7 +384,7 @@ fn wanted_of(
     // A version that was rolled back to may share its files.
     while !more.is_empty() {
         let found: Vec<(DbId, Option<DbId>)> = deployments::table
-            .filter(deployments::id.eq_any(more))
+            .filter(deployments::id.one_of(more))
             .select((deployments::id, deployments::rollback_to))
             .load(connection)?;
         wanted.extend(found.iter().map(|(id, _)| id.0));

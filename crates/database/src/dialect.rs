@@ -6,7 +6,7 @@
 
 use diesel::prelude::*;
 
-use super::{columns::DbId, connection::AnyConnection, error::QueryError};
+use super::{columns::DbId, connection::AnyConnection, error::QueryError, statement::StatementCache as _};
 
 /// Runs the same expression on either database's own connection.
 ///
@@ -37,9 +37,13 @@ pub(super) use insert_in_chunks;
 macro_rules! insert_each {
     ($connection:expr, $table:expr, $chunks:expr) => {
         for chunk in $chunks {
-            $crate::dialect::each_backend!($connection, backend => diesel::insert_into($table)
-                .values(chunk)
-                .execute(backend))?;
+            let rows = diesel::insert_into($table).values(chunk);
+            match $connection {
+                $crate::AnyConnection::Sqlite(sqlite) => rows.execute(sqlite)?,
+                $crate::AnyConnection::Postgres(postgres) => {
+                    $crate::statement::StatementCache::cached(rows).execute(postgres)?
+                }
+            };
         }
     };
 }
@@ -91,6 +95,7 @@ fn hold_number(connection: &mut AnyConnection, number: i64) -> Result<(), QueryE
     if let AnyConnection::Postgres(postgres) = connection {
         diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
             .bind::<diesel::sql_types::BigInt, _>(number)
+            .cached()
             .execute(postgres)?;
     }
     Ok(())

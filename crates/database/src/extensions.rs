@@ -36,6 +36,7 @@ use super::{
     error::QueryError,
     schema::{extension_variables, extensions},
     search::containing,
+    statement::ListComparison as _,
 };
 
 #[async_trait]
@@ -146,7 +147,7 @@ fn with_variables(
 ) -> Result<Vec<Extension>, QueryError> {
     let ids: Vec<DbId> = rows.iter().map(ExtensionRow::id).collect();
     let found: Vec<VariableRow> = extension_variables::table
-        .filter(extension_variables::extension_id.eq_any(ids))
+        .filter(extension_variables::extension_id.one_of(ids))
         .order((extension_variables::extension_id.asc(), extension_variables::position.asc()))
         .select(VariableRow::as_select())
         .load(connection)?;

@@ -16,6 +16,7 @@ use super::{
     dialect::each_backend,
     error::QueryError,
     schema::idempotency_keys,
+    statement::StatementCache as _,
 };
 
 #[async_trait]
@@ -52,6 +53,7 @@ impl IdempotencyStore for Database {
                 // Another request may have taken the name after this one expired.
                 .filter(idempotency_keys::body_hash.eq(key.body.0.as_slice()))
                 .set(idempotency_keys::answer.eq(&answer.0))
+                .cached()
                 .execute(connection)?;
             Ok(())
         })
@@ -111,6 +113,6 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
         .do_update()
         .set(remembered)
         .filter(idempotency_keys::created_at.le(DbTs(*since)))
-        .execute(backend))?;
+        .cached().execute(backend))?;
     if claimed == 0 { Err(StoreError::Taken(Unique::IdempotencyKey).into()) } else { Ok(()) }
 }

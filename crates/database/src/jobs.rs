@@ -31,6 +31,7 @@ use super::{
     connection::AnyConnection,
     error::QueryError,
     schema::jobs,
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// Bounded, because other writers wait for it.
@@ -123,7 +124,7 @@ fn forget(connection: &mut AnyConnection, before: Timestamp) -> Result<usize, Qu
         .select(jobs::id)
         .limit(FORGOTTEN_AT_ONCE)
         .load(connection)?;
-    Ok(diesel::delete(jobs::table).filter(jobs::id.eq_any(old)).execute(connection)?)
+    Ok(diesel::delete(jobs::table).filter(jobs::id.one_of(old)).execute(connection)?)
 }
 
 fn heartbeat(
@@ -134,6 +135,7 @@ fn heartbeat(
     let held = diesel::update(jobs::table)
         .filter(held_by(lease))
         .set(jobs::lease_until.eq(DbTs(until)))
+        .cached()
         .execute(connection)?;
     if held == 0 {
         return Ok(Heartbeat::Lost);

@@ -41,6 +41,7 @@ mod server_lock;
 mod setup_token;
 mod signals;
 mod site_archives;
+mod statement;
 mod statistics;
 mod storage_state;
 mod stored_bytes;

@@ -13,7 +13,7 @@ mod usage;
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
-use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Text};
+use diesel::{prelude::*, sql_types::Text};
 use launchway_domain::{
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
@@ -34,6 +34,7 @@ use super::{
     error::QueryError,
     schema::{application_logs, applications, deployment_log_heads, log_heads},
     search::{containing, counts::CountCache},
+    statement::{Literal, literal},
 };
 
 #[async_trait]
@@ -287,8 +288,8 @@ fn matching(
 }
 
 /// Returns the SQL for the text of a line in lower case.
-fn searched_text(connection: &AnyConnection) -> SqlLiteral<Text> {
-    sql(match connection {
+fn searched_text(connection: &AnyConnection) -> Literal<Text> {
+    literal(match connection {
         AnyConnection::Sqlite(_) => "COALESCE(application_logs.search, lower(application_logs.log))",
         // In this collation it knows A to Z and nothing else, as SQLite does.
         AnyConnection::Postgres(_) => {

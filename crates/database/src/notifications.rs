@@ -44,6 +44,7 @@ use super::{
     connection::{AnyConnection, MultiBackend},
     error::QueryError,
     schema::{deliveries, delivery_attempts, events, organizations, smtp_configs, webhook_configs},
+    statement::ListComparison as _,
 };
 
 #[async_trait]
@@ -184,7 +185,7 @@ fn with_attempts(
 ) -> Result<Vec<Delivery>, QueryError> {
     let ids: Vec<DbId> = rows.iter().map(DeliveryRow::id).collect();
     let attempts: Vec<AttemptRow> = delivery_attempts::table
-        .filter(delivery_attempts::delivery_id.eq_any(ids))
+        .filter(delivery_attempts::delivery_id.one_of(ids))
         .order((delivery_attempts::delivery_id.asc(), delivery_attempts::number.asc()))
         .select(AttemptRow::as_select())
         .load(connection)?;

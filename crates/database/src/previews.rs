@@ -29,6 +29,7 @@ use super::{
     connection::AnyConnection,
     error::QueryError,
     schema::{applications, preview_settings, previews},
+    statement::ListComparison as _,
 };
 
 #[derive(Queryable, Selectable)]
@@ -124,7 +125,7 @@ impl PreviewRepository for Database {
         self.read_point(move |connection| {
             let rows: Vec<SettingsRow> = preview_settings::table
                 .inner_join(applications::table.on(applications::id.eq(preview_settings::application_id)))
-                .filter(preview_settings::application_id.eq_any(wanted.clone()))
+                .filter(preview_settings::application_id.one_of(wanted.clone()))
                 .filter(applications::organization_id.eq(DbId::from(scope.id())))
                 .filter(applications::deleted_at.is_null())
                 .order(preview_settings::application_id)
@@ -145,7 +146,7 @@ impl PreviewRepository for Database {
         self.read_point(move |connection| {
             let rows: Vec<PreviewRow> = previews::table
                 .inner_join(applications::table.on(applications::id.eq(previews::parent_id)))
-                .filter(previews::parent_id.eq_any(parents.clone()))
+                .filter(previews::parent_id.one_of(parents.clone()))
                 .filter(previews::number.eq(number.get()))
                 .filter(applications::organization_id.eq(DbId::from(scope.id())))
                 .filter(applications::deleted_at.is_null())
@@ -223,7 +224,7 @@ fn summaries(
     let found = rows.into_iter().map(Preview::try_from).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<DbId> = found.iter().filter_map(|preview| Some(DbId::from(preview.application?))).collect();
     let rows: Vec<ApplicationRow> = applications::table
-        .filter(applications::id.eq_any(ids))
+        .filter(applications::id.one_of(ids))
         .filter(applications::deleted_at.is_null())
         .select(ApplicationRow::as_select())
         .load(connection)?;

@@ -19,6 +19,7 @@ use super::{
     error::QueryError,
     image_records, jobs,
     schema::{applications, extension_executions, extension_ports, extensions, jobs as job_rows, log_usage},
+    statement::ListComparison as _,
 };
 
 #[async_trait]
@@ -80,7 +81,7 @@ fn used(
             .get_result(connection)?,
         Resource::ExtensionWorkspaces => {
             let is_open = extension_executions::status
-                .eq_any([ExecutionState::Pending.as_str(), ExecutionState::Running.as_str()]);
+                .one_of([ExecutionState::Pending.as_str(), ExecutionState::Running.as_str()]);
             let is_kept = extension_executions::status
                 .eq(ExecutionState::Completed.as_str())
                 .and(extension_executions::completed_at.gt(DbTs(at - WORKSPACE_RETENTION)));

@@ -26,6 +26,7 @@ use super::{
     dialect::{Lock, each_backend, hold},
     error::{QueryError, guarded},
     schema::{jobs, leadership, replicas},
+    statement::{StatementCache as _, literal},
 };
 
 #[async_trait]
@@ -59,13 +60,18 @@ impl ReplicaRegistry for Database {
             diesel::update(leadership::table)
                 .filter(leadership::replica.eq(DbId::from(id)).and(leadership::boot.eq(DbId::from(boot))))
                 .set(leadership::valid_until.eq(now))
+                .cached()
                 .execute(connection)?;
             let own = replicas::id.eq(DbId::from(id)).and(replicas::boot.eq(DbId::from(boot)));
             // One that was refused at its start never had a route.
             diesel::delete(replicas::table)
                 .filter(own.and(replicas::routes_seen.eq(0)))
                 .execute(connection)?;
-            diesel::update(replicas::table).filter(own).set(replicas::left_at.eq(now)).execute(connection)?;
+            diesel::update(replicas::table)
+                .filter(own)
+                .set(replicas::left_at.eq(now))
+                .cached()
+                .execute(connection)?;
             Ok(())
         })
         .await
@@ -83,6 +89,7 @@ impl ReplicaRegistry for Database {
         self.write(move |connection| {
             diesel::update(replicas::table.find(DbId::from(replica)))
                 .set(replicas::routes_seen.eq(epoch))
+                .cached()
                 .execute(connection)?;
             Ok(())
         })
@@ -161,8 +168,7 @@ pub(super) fn database_now(connection: &mut AnyConnection) -> Result<Timestamp, 
     Ok(match connection {
         AnyConnection::Sqlite(_) => SystemClock.now(),
         AnyConnection::Postgres(postgres) => {
-            let now: DbTs =
-                diesel::select(diesel::dsl::sql::<Ts>("clock_timestamp()")).get_result(postgres)?;
+            let now: DbTs = diesel::select(literal::<Ts>("clock_timestamp()")).get_result(postgres)?;
             now.0
         }
     })
@@ -193,8 +199,9 @@ fn renew(connection: &mut AnyConnection, replica: &Replica, now: Timestamp) -> R
     let renewed = match &replica.engine {
         Some(engine) => diesel::update(row)
             .set((replicas::seen_at.eq(DbTs(now)), replicas::engine.eq(engine)))
+            .cached()
             .execute(connection)?,
-        None => diesel::update(row).set(replicas::seen_at.eq(DbTs(now))).execute(connection)?,
+        None => diesel::update(row).set(replicas::seen_at.eq(DbTs(now))).cached().execute(connection)?,
     };
     guarded(renewed)
 }
@@ -223,6 +230,7 @@ fn hand_over_jobs(connection: &mut AnyConnection, now: Timestamp) -> Result<(), 
         .filter(jobs::runs_on.is_not_null())
         .filter(jobs::runs_on.assume_not_null().ne_all(known))
         .set(jobs::runs_on.eq(None::<DbId>))
+        .cached()
         .execute(connection)?;
     if handed_over > 0 {
         tracing::info!(jobs = handed_over, "jobs of a lost server can be claimed by others");
@@ -255,7 +263,7 @@ fn lead(
         .on_conflict(leadership::singleton)
         .do_update()
         .set(&row)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(Some(Term { replica: replica.id, boot: replica.boot, epoch }))
 }
 

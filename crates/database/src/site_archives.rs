@@ -22,6 +22,7 @@ use super::{
     dialect::each_backend,
     error::QueryError,
     schema::{deployments, site_archive_parts, site_archives},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// The most parts that one transaction deletes.
@@ -196,6 +197,7 @@ impl Database {
             for (deployment, _) in &archives {
                 diesel::update(site_archives::table.find(*deployment))
                     .set(site_archives::is_removed.eq(true))
+                    .cached()
                     .execute(connection)?;
             }
             Ok(archives)
@@ -232,7 +234,7 @@ fn recorded(connection: &mut AnyConnection, ids: &[DbId]) -> Result<HashMap<Depl
     let mut found = HashMap::new();
     for some in ids.chunks(AT_ONCE) {
         let rows: Vec<(DbId, bool)> = site_archives::table
-            .filter(site_archives::deployment_id.eq_any(some.to_vec()))
+            .filter(site_archives::deployment_id.one_of(some.to_vec()))
             .select((site_archives::deployment_id, site_archives::is_removed))
             .load(connection)?;
         found.extend(rows.into_iter().map(|(deployment, is_removed)| (deployment.into(), is_removed)));
@@ -270,6 +272,6 @@ fn complete(connection: &mut AnyConnection, archive: &SiteArchive) -> Result<Opt
         .on_conflict(site_archives::deployment_id)
         .do_update()
         .set(content)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(earlier.filter(|earlier| *earlier != upload))
 }

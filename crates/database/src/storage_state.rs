@@ -10,7 +10,9 @@ use diesel::prelude::*;
 use launchway_domain::store::{StoreError, StoreHealth};
 use launchway_system::files;
 
-use super::{Database, DatabaseUrl, error::QueryError, schema::installation_identity};
+use super::{
+    Database, DatabaseUrl, error::QueryError, schema::installation_identity, statement::StatementCache as _,
+};
 
 /// A disk with less free space than this is full.
 pub(super) const FULL_BELOW: u64 = 256 * 1024;
@@ -71,7 +73,7 @@ impl StoreHealth for Database {
         // A change that has to be written, though it changes no value.
         self.write(|connection| {
             let same = installation_identity::created_at.eq(installation_identity::created_at);
-            diesel::update(installation_identity::table).set(same).execute(connection)?;
+            diesel::update(installation_identity::table).set(same).cached().execute(connection)?;
             Ok(())
         })
         .await?;

@@ -20,6 +20,7 @@ use super::{
     error::{QueryError, guarded},
     organizations,
     schema::{user_settings, users},
+    statement::StatementCache as _,
 };
 
 #[derive(Queryable, Selectable)]
@@ -134,6 +135,7 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .filter(users::id.eq(DbId::from(*id)))
                 .filter(users::deleted_at.is_null())
                 .set((users::username.eq(username.as_str()), users::updated_at.eq(DbTs(*at))))
+                .cached()
                 .execute(connection)?,
         ),
         Write::ChangeSettings { user_id, new_id, changes, at } => {
@@ -145,6 +147,7 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 diesel::update(user_settings::table)
                     .filter(user_settings::user_id.eq(DbId::from(*user_id)))
                     .set((Changes::from(changes.as_slice()), user_settings::updated_at.eq(DbTs(*at))))
+                    .cached()
                     .execute(connection)?,
             )
         }

@@ -26,6 +26,7 @@ use super::{
     connection::AnyConnection,
     error::QueryError,
     schema::{applications, organizations, webhook_deliveries, webhook_secrets},
+    statement::ListComparison as _,
 };
 
 #[derive(Queryable, Selectable)]
@@ -90,7 +91,7 @@ impl WebhookRepository for Database {
             let is_valid = is_valid.or(webhook_secrets::valid_until.gt(DbTs(now)).assume_not_null());
             let rows: Vec<SecretRow> = webhook_secrets::table
                 .inner_join(organizations::table.on(organizations::id.eq(webhook_secrets::organization_id)))
-                .filter(webhook_secrets::repository.eq_any(repositories.clone()))
+                .filter(webhook_secrets::repository.one_of(repositories.clone()))
                 .filter(is_valid)
                 .filter(organizations::deleted_at.is_null())
                 .order((webhook_secrets::created_at.desc(), webhook_secrets::id.desc()))
@@ -120,7 +121,7 @@ impl WebhookRepository for Database {
         let mark = mark.to_string();
         self.read_point(move |connection| {
             let taken: Vec<DbId> = webhook_deliveries::table
-                .filter(webhook_deliveries::application_id.eq_any(applications.clone()))
+                .filter(webhook_deliveries::application_id.one_of(applications.clone()))
                 .filter(webhook_deliveries::taken_at.gt(DbTs(since)))
                 .filter(webhook_deliveries::mark.eq(&mark))
                 .select(webhook_deliveries::application_id)

@@ -5,7 +5,7 @@ use launchway_domain::{applications::CopyCount, ids::ApplicationId};
 
 use crate::{
     columns::DbId, connection::AnyConnection, dialect::each_backend, error::QueryError,
-    schema::application_replicas,
+    schema::application_replicas, statement::StatementCache as _,
 };
 
 /// Stores the number of copies of a new application.
@@ -38,6 +38,6 @@ pub(super) fn set(
         .on_conflict(application_replicas::application_id)
         .do_update()
         .set(application_replicas::replicas.eq(count))
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! The rows of applications.
 
 use diesel::{
-    dsl::sql,
-    expression::SqlLiteral,
     prelude::*,
     sql_types::{BigInt, Nullable, Text},
 };
@@ -22,6 +20,7 @@ use crate::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::applications,
+    statement::{Literal, literal},
 };
 
 #[derive(Queryable, Selectable)]
@@ -73,23 +72,23 @@ pub(crate) struct ApplicationRow {
     created_at: Timestamp,
     #[diesel(deserialize_as = DbTs)]
     updated_at: Timestamp,
-    #[diesel(select_expression = replicas(), select_expression_type = SqlLiteral<Nullable<BigInt>>)]
+    #[diesel(select_expression = replicas(), select_expression_type = Literal<Nullable<BigInt>>)]
     replicas: Option<i64>,
-    #[diesel(select_expression = watch_paths(), select_expression_type = SqlLiteral<Nullable<Text>>)]
+    #[diesel(select_expression = watch_paths(), select_expression_type = Literal<Nullable<Text>>)]
     watch_paths: Option<String>,
 }
 
 /// Selects the number of copies of an application; null for one. Written as a literal, so that every query of
 /// applications can select it.
-fn replicas() -> SqlLiteral<Nullable<BigInt>> {
-    sql(
+fn replicas() -> Literal<Nullable<BigInt>> {
+    literal(
         "(SELECT replicas FROM application_replicas WHERE application_replicas.application_id = applications.id)",
     )
 }
 
 /// Selects the watched paths of an application, in the same way; null for none.
-fn watch_paths() -> SqlLiteral<Nullable<Text>> {
-    sql(
+fn watch_paths() -> Literal<Nullable<Text>> {
+    literal(
         "(SELECT patterns FROM application_watch_paths WHERE application_watch_paths.application_id = applications.id)",
     )
 }

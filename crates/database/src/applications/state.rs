@@ -14,6 +14,7 @@ use crate::{
     deployments,
     error::QueryError,
     schema::applications,
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// Sets the state of `applications`. One that has the state already keeps its timestamp.
@@ -24,13 +25,14 @@ pub(crate) fn set_state(
     at: Timestamp,
 ) -> Result<(), QueryError> {
     diesel::update(applications::table)
-        .filter(applications::id.eq_any(applications))
+        .filter(applications::id.one_of(applications))
         .filter(applications::status.ne(state.as_str()))
         .set((
             applications::status.eq(state.as_str()),
             applications::status_updated_at.eq(DbTs(at)),
             applications::updated_at.eq(DbTs(at)),
         ))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -45,7 +47,7 @@ pub(crate) fn follow(
 ) -> Result<(), QueryError> {
     let ids: Vec<DbId> = moved.iter().map(|(application, _)| DbId::from(*application)).collect();
     let standing_still: Vec<(DbId, bool)> = applications::table
-        .filter(applications::id.eq_any(ids))
+        .filter(applications::id.one_of(ids))
         .filter(applications::live_deployment_id.is_null().or(applications::is_stopped))
         .select((applications::id, applications::is_stopped))
         .load(connection)?;

@@ -8,7 +8,7 @@ use launchway_domain::{
 
 use crate::{
     columns::DbId, connection::AnyConnection, dialect::each_backend, error::QueryError,
-    schema::application_watch_paths,
+    schema::application_watch_paths, statement::StatementCache as _,
 };
 
 /// Stores the watched paths of a new application.
@@ -44,6 +44,6 @@ pub(super) fn set(
         .on_conflict(application_watch_paths::application_id)
         .do_update()
         .set(application_watch_paths::patterns.eq(&patterns))
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }

@@ -18,6 +18,7 @@ use crate::{
     error::{QueryError, guarded},
     organizations, previews,
     schema::{applications, deployments as deployment_rows},
+    statement::StatementCache as _,
 };
 
 /// Applies one change.
@@ -67,6 +68,7 @@ fn insert(connection: &mut AnyConnection, application: &Application) -> Result<(
     if names.automatic != application.automatic_host {
         diesel::update(applications::table.find(DbId::from(application.id)))
             .set(names.columns())
+            .cached()
             .execute(connection)?;
     }
     Ok(())
@@ -89,6 +91,7 @@ fn update(
     names.follow(blueprint);
     diesel::update(applications::table.find(DbId::from(id)))
         .set((ChosenColumns::of(blueprint, secrets), names.columns(), applications::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     copies::set(connection, id, blueprint.copies)?;
     watch_paths::set(connection, id, &blueprint.watch_paths)?;
@@ -136,6 +139,7 @@ fn set_names(
 ) -> Result<(), QueryError> {
     diesel::update(applications::table.find(DbId::from(id)))
         .set((names.columns(), applications::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -154,6 +158,7 @@ fn delete(
             .filter(applications::organization_id.eq(DbId::from(scope.id())))
             .filter(applications::deleted_at.is_null())
             .set((applications::deleted_at.eq(DbTs(at)), applications::updated_at.eq(DbTs(at))))
+            .cached()
             .execute(connection)?,
     )?;
     previews::give_up(connection, id)?;
@@ -175,6 +180,7 @@ fn set_stopped(
             .filter(applications::deleted_at.is_null())
             .filter(applications::live_deployment_id.is_not_null())
             .set((applications::is_stopped.eq(is_stopped), applications::updated_at.eq(DbTs(at))))
+            .cached()
             .execute(connection)?,
     )?;
     let state = if is_stopped { ApplicationState::Stopped } else { ApplicationState::Running };
@@ -199,6 +205,7 @@ fn set_health(
     set_state(connection, serving, health.state(), at)?;
     diesel::update(deployment_rows::table.find(DbId::from(deployment)))
         .set(deployment_rows::breakdown.eq(health.reason()))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

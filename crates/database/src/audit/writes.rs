@@ -17,6 +17,7 @@ use crate::{
     dialect::{each_backend, insert_in_chunks},
     error::QueryError,
     schema::{audit_chains, audit_entries},
+    statement::StatementCache as _,
 };
 
 /// Appends entries to their chains, each in the order of `entries`.
@@ -46,6 +47,7 @@ fn append_to(connection: &mut AnyConnection, chain: Chain, entries: &[&Entry]) -
             audit_chains::last_hash.eq(head.hash.0.as_slice()),
             audit_chains::last_at.eq(DbTs(last_at)),
         ))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

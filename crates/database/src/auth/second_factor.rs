@@ -9,6 +9,7 @@ use crate::{
     dialect::each_backend,
     error::{QueryError, guarded},
     schema::{recovery_codes, two_factor, users},
+    statement::StatementCache as _,
 };
 
 /// Starts a new enrolment of a second factor, unless one is enabled.
@@ -42,6 +43,7 @@ pub(super) fn enable(
             .filter(two_factor::secret.eq(&secret.0))
             .filter(two_factor::enabled_at.is_null())
             .set((two_factor::enabled_at.eq(DbTs(at)), two_factor::last_step.eq(step)))
+            .cached()
             .execute(connection)?,
     )?;
     mark_user(connection, user_id, true, at)
@@ -71,6 +73,7 @@ fn mark_user(
     diesel::update(users::table)
         .filter(users::id.eq(DbId::from(user_id)))
         .set((users::two_factor_enabled.eq(enabled), users::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -83,6 +86,7 @@ pub(super) fn use_step(connection: &mut AnyConnection, user_id: UserId, step: i6
             .filter(two_factor::enabled_at.is_not_null())
             .filter(two_factor::last_step.lt(step))
             .set(two_factor::last_step.eq(step))
+            .cached()
             .execute(connection)?,
     )
 }
@@ -120,6 +124,7 @@ pub(super) fn use_recovery_code(
             .filter(recovery_codes::code_hash.eq(code.as_bytes().as_slice()))
             .filter(recovery_codes::used_at.is_null())
             .set(recovery_codes::used_at.eq(DbTs(at)))
+            .cached()
             .execute(connection)?,
     )
 }

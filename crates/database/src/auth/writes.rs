@@ -19,6 +19,7 @@ use crate::{
     organizations::require_member,
     schema::{api_tokens, installation, memberships, password_setups, passwords, sessions, users},
     setup_token,
+    statement::StatementCache as _,
 };
 
 /// The retention of ended sessions: they show whether a device is known.
@@ -44,6 +45,7 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .filter(sessions::id.eq(DbId::from(*id)))
                 .filter(sessions::ended_at.is_null())
                 .set((sessions::extended_at.eq(DbTs(*at)), sessions::expires_at.eq(DbTs(*expires_at))))
+                .cached()
                 .execute(connection)?,
         ),
         Write::EndSession { id, at } => guarded(
@@ -51,6 +53,7 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .filter(sessions::id.eq(DbId::from(*id)))
                 .filter(sessions::ended_at.is_null())
                 .set(sessions::ended_at.eq(DbTs(*at)))
+                .cached()
                 .execute(connection)?,
         ),
         Write::EndSessions { user_id, keep, at } => end_sessions(connection, *user_id, *keep, *at),
@@ -65,6 +68,7 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .filter(api_tokens::user_id.eq(DbId::from(*user_id)))
                 .filter(api_tokens::revoked_at.is_null())
                 .set(api_tokens::revoked_at.eq(DbTs(*at)))
+                .cached()
                 .execute(connection)?,
         ),
         Write::BeginTwoFactor { user_id, secret, at } => {
@@ -119,7 +123,7 @@ fn set_password(
         .on_conflict(passwords::user_id)
         .do_update()
         .set(password)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     diesel::delete(password_setups::table.find(DbId::from(user_id))).execute(connection)?;
     Ok(())
 }
@@ -136,6 +140,7 @@ fn confirm_password(
             .filter(passwords::user_id.eq(DbId::from(user_id)))
             .filter(passwords::hash.eq(&hash.0))
             .set(passwords::hash.eq(&hash.0))
+            .cached()
             .execute(connection)?,
     )
 }
@@ -153,7 +158,7 @@ fn offer_password_setup(connection: &mut AnyConnection, setup: &PasswordSetup) -
         .on_conflict(password_setups::user_id)
         .do_update()
         .set(offer)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 
@@ -187,6 +192,7 @@ fn redeem_password_setup(
             .filter(users::id.eq(DbId::from(user_id)))
             .filter(users::deleted_at.is_null())
             .set(users::updated_at.eq(DbTs(at)))
+            .cached()
             .execute(connection)?,
     )?;
     guarded(
@@ -238,8 +244,8 @@ fn end_sessions(
         .filter(sessions::ended_at.is_null())
         .set(sessions::ended_at.eq(DbTs(at)));
     match keep {
-        None => running.execute(connection)?,
-        Some(kept) => running.filter(sessions::id.ne(DbId::from(kept))).execute(connection)?,
+        None => running.cached().execute(connection)?,
+        Some(kept) => running.filter(sessions::id.ne(DbId::from(kept))).cached().execute(connection)?,
     };
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::{
     dialect::each_backend,
     error::{QueryError, guarded},
     schema::{applications, domain_hsts, hosts},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 type Row = (String, DbId, i32);
@@ -35,7 +36,7 @@ pub(super) fn of_applications(
         .inner_join(hosts::table.on(hosts::host.eq(domain_hsts::domain)))
         .inner_join(applications::table.on(hosts::application_id.eq(applications::id.nullable())))
         .filter(applications::organization_id.eq(DbId::from(scope.id())))
-        .filter(applications::id.eq_any(ids))
+        .filter(applications::id.one_of(ids))
         .order(domain_hsts::domain.asc())
         .select((domain_hsts::domain, applications::id, domain_hsts::max_age))
         .load(connection)?;
@@ -68,6 +69,6 @@ pub(super) fn set(
         .on_conflict(domain_hsts::domain)
         .do_update()
         .set(max_age)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }

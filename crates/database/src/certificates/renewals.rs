@@ -9,6 +9,7 @@ use crate::{
     connection::AnyConnection,
     error::{QueryError, guarded},
     schema::certificates,
+    statement::StatementCache as _,
 };
 
 /// Returns the certificates whose renewal is to be asked for at `now`.
@@ -49,9 +50,9 @@ pub(super) fn plan(
     let rows = match renew_at {
         Some(time) => {
             let next = certificates::next_attempt_at.eq(Some(DbTs(time)));
-            diesel::update(row).set((check, next)).execute(connection)?
+            diesel::update(row).set((check, next)).cached().execute(connection)?
         }
-        None => diesel::update(row).set(check).execute(connection)?,
+        None => diesel::update(row).set(check).cached().execute(connection)?,
     };
     guarded(rows)
 }

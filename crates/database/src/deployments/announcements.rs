@@ -16,6 +16,7 @@ use crate::{
     error::QueryError,
     notifications::{announce, has_channel},
     schema::{applications, deployments, jobs, organizations},
+    statement::ListComparison as _,
 };
 
 diesel::alias!(deployments as replacements: Replacements);
@@ -38,7 +39,7 @@ pub(super) fn announce_ends(
         .left_join(
             replacements.on(jobs::superseded_by.eq(replacements.field(deployments::job_id).nullable())),
         )
-        .filter(deployments::id.eq_any(ids))
+        .filter(deployments::id.one_of(ids))
         .filter(has_channel!(deployments::organization_id))
         .order((deployments::created_at.asc(), deployments::id.asc()))
         .select((

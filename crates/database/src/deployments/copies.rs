@@ -15,6 +15,7 @@ use crate::{
     connection::AnyConnection,
     error::QueryError,
     schema::deployments,
+    statement::StatementCache as _,
 };
 
 /// Returns the stored form; `None` without copies.
@@ -70,6 +71,7 @@ pub(super) fn record(
     recorded.clone_from(container);
     diesel::update(deployments::table.find(DbId::from(id)))
         .set((deployments::further_copies.eq(stored(&copies)), deployments::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
+use diesel::{prelude::*, sql_types::Bool};
 use launchway_domain::{
     clock::Timestamp,
     deployments::{DeploymentState, EndCause},
@@ -21,6 +21,7 @@ use crate::{
     error::QueryError,
     logs::append,
     schema::{applications, deployments, jobs},
+    statement::{ListComparison as _, Literal, StatementCache as _, literal},
 };
 
 diesel::alias!(deployments as successors: Successors);
@@ -45,12 +46,13 @@ pub(super) fn follow_jobs(
             continue;
         }
         diesel::update(deployments::table)
-            .filter(deployments::id.eq_any(ids))
+            .filter(deployments::id.one_of(ids))
             .set((
                 deployments::status.eq(to.as_str()),
                 deployments::status_updated_at.eq(DbTs(at)),
                 deployments::updated_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?;
     }
     let lines: Vec<NewLine> = strays.iter().filter_map(|stray| stray.line(at)).collect();
@@ -112,7 +114,7 @@ fn held_strays(
         .left_join(successors.on(jobs::superseded_by.eq(successors.field(deployments::job_id).nullable())))
         .filter(is_open())
         .filter(went_its_own_way())
-        .filter(deployments::application_id.eq_any(applications.into_iter().map(DbId)))
+        .filter(deployments::application_id.one_of(applications.into_iter().map(DbId)))
         .order((deployments::created_at.asc(), deployments::id.asc()))
         .limit(AT_ONCE)
         .select((
@@ -148,8 +150,10 @@ fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, 
 
 /// Selects open deployments whose job is queued again or has finished, over the deployment, its application
 /// and its job. One whose version is live need not be queued again: the next attempt continues from there.
-fn went_its_own_way() -> SqlLiteral<Bool> {
-    sql("((jobs.state = 'queued' AND deployments.status <> 'queued' \
+fn went_its_own_way() -> Literal<Bool> {
+    literal(
+        "((jobs.state = 'queued' AND deployments.status <> 'queued' \
            AND (applications.live_deployment_id IS NULL OR applications.live_deployment_id <> deployments.id)) \
-         OR jobs.state NOT IN ('queued', 'running'))")
+         OR jobs.state NOT IN ('queued', 'running'))",
+    )
 }

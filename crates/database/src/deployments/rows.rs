@@ -1,6 +1,6 @@
 //! The rows of deployments.
 
-use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::Bool};
+use diesel::{prelude::*, sql_types::Bool};
 use launchway_domain::{
     applications::Port,
     clock::Timestamp,
@@ -17,6 +17,7 @@ use crate::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::deployments,
+    statement::{Literal, literal},
 };
 
 #[derive(Queryable, Selectable)]
@@ -147,6 +148,6 @@ pub(super) fn kind_name(kind: DeploymentKind) -> &'static str {
 
 /// Selects open deployments. Written as a literal, because with parameters the planner does not see that
 /// the partial index applies.
-pub(crate) fn is_open() -> SqlLiteral<Bool> {
-    sql("deployments.status IN ('queued', 'cloning', 'building', 'deploying')")
+pub(crate) fn is_open() -> Literal<Bool> {
+    literal("deployments.status IN ('queued', 'cloning', 'building', 'deploying')")
 }

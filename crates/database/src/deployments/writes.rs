@@ -25,6 +25,7 @@ use crate::{
     dialect::hold_one,
     error::{QueryError, guarded},
     schema::{applications, deployments},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// Applies one change.
@@ -139,7 +140,7 @@ fn advance(
     guarded(
         diesel::update(deployments::table)
             .filter(deployments::id.eq(DbId::from(id)))
-            .filter(deployments::status.eq_any(from.into_iter().map(DeploymentState::as_str)))
+            .filter(deployments::status.one_of(from.into_iter().map(DeploymentState::as_str)))
             .set((
                 progress.state.map(|to| {
                     (deployments::status.eq(to.as_str()), deployments::status_updated_at.eq(DbTs(at)))
@@ -147,6 +148,7 @@ fn advance(
                 facts,
                 deployments::updated_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?,
     )?;
     let Some(to) = progress.state else { return Ok(()) };
@@ -185,6 +187,7 @@ fn go_live(connection: &mut AnyConnection, id: DeploymentId, at: Timestamp) -> R
                 applications::is_stopped.eq(false),
                 applications::updated_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?,
     )?;
     set_state(connection, vec![application], ApplicationState::Running, at)
@@ -200,6 +203,7 @@ fn record_container(
         .filter(deployments::id.eq(DbId::from(id)))
         .filter(deployments::container_id.eq(container.id.as_str()))
         .set((FactColumns::default().with_container(Some(container)), deployments::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     match recorded {
         0 => copies::record(connection, id, container, at),
@@ -225,6 +229,7 @@ fn replace_container(
                 FactColumns::default().with_container(Some(container)).with_further_copies(further_copies),
                 deployments::updated_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?,
     )
 }

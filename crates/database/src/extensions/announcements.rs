@@ -15,6 +15,7 @@ use crate::{
     error::QueryError,
     notifications::{announce, has_channel},
     schema::{extension_executions, extensions, organizations, users},
+    statement::ListComparison as _,
 };
 
 /// Stores the event of each of the runs, which have just entered `state`.
@@ -31,7 +32,7 @@ pub(super) fn announce_ends(
         .inner_join(extensions::table.on(extensions::id.eq(extension_executions::extension_id)))
         .inner_join(organizations::table.on(organizations::id.eq(extension_executions::organization_id)))
         .inner_join(users::table.on(users::id.eq(extension_executions::user_id)))
-        .filter(extension_executions::id.eq_any(ids))
+        .filter(extension_executions::id.one_of(ids))
         .filter(has_channel!(extension_executions::organization_id))
         .order((extension_executions::created_at.asc(), extension_executions::id.asc()))
         .select(EndRow::as_select())

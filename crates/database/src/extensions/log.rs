@@ -24,6 +24,7 @@ use crate::{
     dialect::insert_in_chunks,
     error::QueryError,
     schema::{execution_logs, execution_steps, extension_executions},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// The most bytes of a log that are shown.
@@ -104,7 +105,7 @@ pub(super) fn of_runs(
         executions.iter().map(|execution| (execution.id.into(), execution.log_seq)).collect();
     let lines: Vec<(DbId, i64, String)> = execution_logs::table
         .inner_join(extension_executions::table.on(extension_executions::id.eq(execution_logs::execution_id)))
-        .filter(extension_executions::id.eq_any(last.keys().copied().map(DbId)))
+        .filter(extension_executions::id.one_of(last.keys().copied().map(DbId)))
         .filter(execution_logs::log_end.gt(extension_executions::log_bytes - SHOWN))
         .order((execution_logs::execution_id.asc(), execution_logs::number.asc()))
         .select((execution_logs::execution_id, execution_logs::number, execution_logs::log))
@@ -206,6 +207,7 @@ fn make_room(
             extension_executions::log_bytes.eq(extension_executions::log_bytes + bytes),
         ))
         .returning((extension_executions::log_seq, extension_executions::log_bytes))
+        .cached()
         .load(connection)?;
     let (last, end) = moved.first().ok_or_else(|| missing("run"))?;
     Ok((last - more, end - bytes))
@@ -228,6 +230,7 @@ fn make_room_for_steps(
             .filter(execution_steps::execution_id.eq(DbId::from(execution)))
             .set(execution_steps::log_bytes.eq(execution_steps::log_bytes + bytes))
             .returning(execution_steps::log_bytes)
+            .cached()
             .load(connection)?;
         Ok((step, moved.first().ok_or_else(|| missing("step"))? - bytes))
     };

@@ -19,6 +19,7 @@ use crate::{
     connection::AnyConnection,
     error::{QueryError, guarded},
     schema::{execution_steps, extension_executions, jobs},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// The most runs that one call updates from their jobs, oldest first. The next call continues after them.
@@ -38,12 +39,13 @@ pub(super) fn begin(
     guarded(
         diesel::update(extension_executions::table)
             .filter(extension_executions::id.eq(DbId::from(id)))
-            .filter(extension_executions::status.eq_any(before(ExecutionState::Running)))
+            .filter(extension_executions::status.one_of(before(ExecutionState::Running)))
             .set((
                 extension_executions::status.eq(ExecutionState::Running.as_str()),
                 extension_executions::server_hostname.eq(server_hostname),
                 extension_executions::started_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?,
     )
 }
@@ -57,11 +59,12 @@ pub(super) fn begin_step(
         diesel::update(execution_steps::table)
             .filter(execution_steps::execution_id.eq(DbId::from(execution)))
             .filter(execution_steps::step_order.eq(order))
-            .filter(execution_steps::status.eq_any(before(ExecutionState::Running)))
+            .filter(execution_steps::status.one_of(before(ExecutionState::Running)))
             .set((
                 execution_steps::status.eq(ExecutionState::Running.as_str()),
                 execution_steps::started_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?,
     )
 }
@@ -83,6 +86,7 @@ pub(super) fn end_step(
                 execution_steps::exit_code.eq(exit_code),
                 execution_steps::completed_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?,
     )
 }
@@ -97,13 +101,14 @@ pub(super) fn finish(
     guarded(
         diesel::update(extension_executions::table)
             .filter(extension_executions::id.eq(DbId::from(id)))
-            .filter(extension_executions::status.eq_any(before(end.state)))
+            .filter(extension_executions::status.one_of(before(end.state)))
             .set((
                 extension_executions::status.eq(end.state.as_str()),
                 extension_executions::exit_code.eq(end.exit_code),
                 extension_executions::error_message.eq(&end.error_message),
                 extension_executions::completed_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?,
     )?;
     end_steps(connection, &[id.into()], (end.state, end.exit_code), at)?;
@@ -125,21 +130,23 @@ fn end_steps(
     at: Timestamp,
 ) -> Result<(), QueryError> {
     diesel::update(execution_steps::table)
-        .filter(execution_steps::execution_id.eq_any(executions.to_vec()))
+        .filter(execution_steps::execution_id.one_of(executions.to_vec()))
         .filter(execution_steps::status.eq(ExecutionState::Pending.as_str()))
         .set((
             execution_steps::status.eq(ExecutionState::Cancelled.as_str()),
             execution_steps::completed_at.eq(DbTs(at)),
         ))
+        .cached()
         .execute(connection)?;
     diesel::update(execution_steps::table)
-        .filter(execution_steps::execution_id.eq_any(executions.to_vec()))
+        .filter(execution_steps::execution_id.one_of(executions.to_vec()))
         .filter(execution_steps::status.eq(ExecutionState::Running.as_str()))
         .set((
             execution_steps::status.eq(state.as_str()),
             execution_steps::exit_code.eq(exit_code),
             execution_steps::completed_at.eq(DbTs(at)),
         ))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -153,12 +160,13 @@ pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Resu
     }
     for ((_, message), (state, ids)) in by_end {
         diesel::update(extension_executions::table)
-            .filter(extension_executions::id.eq_any(ids.clone()))
+            .filter(extension_executions::id.one_of(ids.clone()))
             .set((
                 extension_executions::status.eq(state.as_str()),
                 extension_executions::error_message.eq(message),
                 extension_executions::completed_at.eq(DbTs(at)),
             ))
+            .cached()
             .execute(connection)?;
         end_steps(connection, &ids, (state, 0), at)?;
         announce_ends(connection, state, ids, at)?;
@@ -190,7 +198,7 @@ fn strays(connection: &mut AnyConnection) -> Result<Vec<(DbId, JobState, Option<
 /// Returns those of the runs that are still open, locked in a fixed order to avoid deadlocks.
 fn held_open(connection: &mut AnyConnection, ids: Vec<DbId>) -> Result<Vec<DbId>, QueryError> {
     let open = extension_executions::table
-        .filter(extension_executions::id.eq_any(ids))
+        .filter(extension_executions::id.one_of(ids))
         .filter(is_open())
         .order(extension_executions::id.asc())
         .select(extension_executions::id);

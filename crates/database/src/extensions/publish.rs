@@ -16,6 +16,7 @@ use crate::{
     error::QueryError,
     organizations,
     schema::{catalog_version, extension_installations, extension_variables, extensions},
+    statement::StatementCache as _,
 };
 
 /// Records that `version` writes the catalog.
@@ -33,7 +34,7 @@ pub(super) fn claim(connection: &mut AnyConnection, version: ReleaseVersion) -> 
         .on_conflict(catalog_version::singleton)
         .do_update()
         .set(catalog_version::version.eq(&text))
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 
@@ -47,6 +48,7 @@ pub(super) fn publish(connection: &mut AnyConnection, extension: &Extension) -> 
         .filter(extensions::content_hash.ne(&extension.content_hash).or(extensions::deleted_at.is_not_null()))
         .set(DefinitionColumns::of(extension))
         .returning(extensions::id)
+        .cached()
         .load(connection)?;
     if let Some(id) = renewed.first() {
         diesel::delete(extension_variables::table)
@@ -98,6 +100,7 @@ pub(super) fn withdraw(
         // An organization that has installed it must be able to remove it.
         .filter(extensions::key.ne_all(installed))
         .set((extensions::deleted_at.eq(DbTs(at)), extensions::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::{
     dialect::each_backend,
     error::QueryError,
     schema::{extension_routes, hosts},
+    statement::StatementCache as _,
 };
 
 #[derive(Queryable, Selectable)]
@@ -124,6 +125,7 @@ pub(super) fn lead_to(
 ) -> Result<(), QueryError> {
     diesel::update(extension_routes::table.find(DbId::from(id)))
         .set(extension_routes::address.eq(address.to_string()))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

@@ -1,11 +1,6 @@
 //! Writes extensions to the database.
 
-use diesel::{
-    dsl::{exists, sql},
-    expression::SqlLiteral,
-    prelude::*,
-    sql_types::Bool,
-};
+use diesel::{dsl::exists, prelude::*, sql_types::Bool};
 use launchway_domain::{
     clock::Timestamp,
     extensions::{ExtensionKey, Write},
@@ -19,6 +14,7 @@ use crate::{
     connection::AnyConnection,
     error::{QueryError, guarded},
     schema::{extension_executions, extension_installations, extensions},
+    statement::{ListComparison as _, Literal, StatementCache as _, literal},
 };
 
 /// Applies one change.
@@ -62,6 +58,7 @@ fn delete(
             .filter(extensions::key.eq(key.as_str()))
             .filter(extensions::deleted_at.is_null())
             .set((extensions::deleted_at.eq(DbTs(at)), extensions::updated_at.eq(DbTs(at))))
+            .cached()
             .execute(connection)?,
     )?;
     routes::remove(connection, scope, key, None)?;
@@ -81,7 +78,7 @@ fn uninstall(
         let called_so: Vec<DbId> = called_so.load(connection)?;
         let runs = extension_executions::table
             .filter(extension_executions::organization_id.eq(DbId::from(scope.id())))
-            .filter(extension_executions::extension_id.eq_any(called_so))
+            .filter(extension_executions::extension_id.one_of(called_so))
             .filter(is_open());
         let is_wanted: bool = diesel::select(exists(runs)).get_result(connection)?;
         if !is_wanted {
@@ -110,12 +107,13 @@ pub(crate) fn leave(connection: &mut AnyConnection, scope: Scope, at: Timestamp)
         .filter(extensions::organization_id.eq(id))
         .filter(extensions::deleted_at.is_null())
         .set((extensions::deleted_at.eq(DbTs(at)), extensions::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     routes::remove_all(connection, scope)
 }
 
 /// Selects open runs. Written as a literal, because with parameters the planner does not see that the
 /// partial index applies.
-pub(super) fn is_open() -> SqlLiteral<Bool> {
-    sql("extension_executions.status IN ('pending', 'running')")
+pub(super) fn is_open() -> Literal<Bool> {
+    literal("extension_executions.status IN ('pending', 'running')")
 }

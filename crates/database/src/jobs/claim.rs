@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use diesel::{
-    dsl::{exists, max, not, sql},
+    dsl::{exists, max},
     prelude::*,
     sql_types::Bool,
 };
@@ -20,6 +20,7 @@ use crate::{
     dialect::{Lock, hold},
     error::QueryError,
     schema::{job_turns, jobs},
+    statement::{StatementCache as _, literal},
 };
 
 diesel::alias!(jobs as busy: Busy);
@@ -27,14 +28,17 @@ diesel::alias!(jobs as busy: Busy);
 /// The number of times that a claim chooses again when the chosen job was changed meanwhile.
 const LOOKS: u32 = 8;
 
-/// Selects the jobs beside which no other job of their subject may run: those that run, and those that another server
-/// than `$server` has begun and has to revert first.
-macro_rules! in_the_way {
+/// Selects the jobs whose subject has none that runs, and none that another server than `$server` has begun and has to
+/// revert first. The subquery does not depend on the job, so that it is run once and not for each queued job.
+macro_rules! has_free_subject {
     ($server:expr) => {
-        busy.filter(
-            sql::<Bool>("busy.state = 'running'").or(sql::<Bool>("busy.state = 'queued'")
-                .and(busy.field(jobs::runs_on).is_not_null())
-                .and(busy.field(jobs::runs_on).assume_not_null().ne($server))),
+        jobs::subject.ne_all(
+            busy.filter(
+                literal::<Bool>("busy.state = 'running'").or(literal::<Bool>("busy.state = 'queued'")
+                    .and(busy.field(jobs::runs_on).is_not_null())
+                    .and(busy.field(jobs::runs_on).assume_not_null().ne($server))),
+            )
+            .select(busy.field(jobs::subject)),
         )
     };
 }
@@ -101,14 +105,13 @@ fn next_organization(
     for (organization, _) in running {
         *runs.entry(organization.0).or_default() += 1;
     }
-    let of_same_subject = in_the_way!(server).filter(busy.field(jobs::subject).eq(jobs::subject));
     let may_run = jobs::table
         .filter(jobs::organization_id.eq(job_turns::organization_id))
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
         .filter(jobs::pool.eq(pool.as_str()))
         .filter(may_run_on(server))
-        .filter(not(exists(of_same_subject)));
+        .filter(has_free_subject!(server));
     let waiting: Vec<(DbId, i64)> = job_turns::table
         .filter(exists(may_run))
         .order(job_turns::last_turn.asc())
@@ -130,14 +133,13 @@ fn next_job(
     server: DbId,
     now: Timestamp,
 ) -> Result<Option<Job>, QueryError> {
-    let of_same_subject = in_the_way!(server).filter(busy.field(jobs::subject).eq(jobs::subject));
     let row: Option<JobRow> = jobs::table
         .filter(jobs::organization_id.eq(organization))
         .filter(waits())
         .filter(jobs::run_at.le(DbTs(now)))
         .filter(jobs::pool.eq(pool.as_str()))
         .filter(may_run_on(server))
-        .filter(not(exists(of_same_subject)))
+        .filter(has_free_subject!(server))
         .order((jobs::run_at.asc(), jobs::enqueued_at.asc(), jobs::id.asc()))
         .select(JobRow::as_select())
         .first(connection)
@@ -172,6 +174,7 @@ fn take(
             jobs::lease_until.eq(DbTs(lease_until)),
             jobs::runs_on.eq(job.kind.is_bound().then(|| DbId::from(worker.instance))),
         ))
+        .cached()
         .execute(connection)?;
     let lease = Lease { job: job.id, attempt: job.attempt, worker };
     Ok((taken > 0).then_some(ClaimedJob { job, lease }))
@@ -181,6 +184,7 @@ fn note_turn(connection: &mut AnyConnection, organization: DbId) -> Result<(), Q
     let last: Option<i64> = job_turns::table.select(max(job_turns::last_turn)).first(connection)?;
     diesel::update(job_turns::table.find(organization))
         .set(job_turns::last_turn.eq(last.unwrap_or_default() + 1))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

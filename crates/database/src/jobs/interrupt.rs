@@ -16,6 +16,7 @@ use crate::{
     dialect::hold_one,
     error::{QueryError, guarded},
     schema::jobs,
+    statement::StatementCache as _,
 };
 
 /// The time in which a worker must renew a lease that comes from a clock that was ahead: several times the
@@ -103,11 +104,13 @@ fn undo_the_future(connection: &mut AnyConnection, now: Timestamp) -> Result<(),
         .filter(waits())
         .filter(jobs::run_at.gt(DbTs(now + HORIZON)))
         .set(jobs::run_at.eq(DbTs(now)))
+        .cached()
         .execute(connection)?;
     let doubtful = diesel::update(jobs::table)
         .filter(runs())
         .filter(jobs::lease_until.gt(DbTs(now + HORIZON)))
         .set(jobs::lease_until.eq(DbTs(now + SIGN_OF_LIFE)))
+        .cached()
         .execute(connection)?;
     if due + doubtful > 0 {
         tracing::warn!(due, doubtful, "clock was set back, job times moved to the present");
@@ -160,6 +163,7 @@ pub(super) fn give_back(
                 jobs::cancel_requested_at.eq(job.cancel_requested_at.map(DbTs)),
                 no_lease(),
             ))
+            .cached()
             .execute(connection)?,
     )?;
     Ok(job)

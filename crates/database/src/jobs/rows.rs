@@ -1,11 +1,6 @@
 //! The rows of jobs.
 
-use diesel::{
-    dsl::{auto_type, sql},
-    expression::SqlLiteral,
-    prelude::*,
-    sql_types::Bool,
-};
+use diesel::{dsl::auto_type, prelude::*, sql_types::Bool};
 use launchway_domain::{
     clock::Timestamp,
     ids::{InstanceId, JobId, OrganizationId, SubjectId},
@@ -18,6 +13,7 @@ use crate::{
     connection::AnyConnection,
     error::QueryError,
     schema::jobs,
+    statement::{Literal, literal},
 };
 
 #[derive(Queryable, Selectable)]
@@ -111,18 +107,18 @@ impl LeaseRow {
 
 /// Selects queued jobs. Written as a literal, like the other two, because with a parameter the planner does
 /// not see that the partial indexes apply.
-pub(super) fn waits() -> SqlLiteral<Bool> {
-    sql("jobs.state = 'queued'")
+pub(super) fn waits() -> Literal<Bool> {
+    literal("jobs.state = 'queued'")
 }
 
 /// Selects queued jobs that a newer one supersedes.
-pub(super) fn waits_replaceable() -> SqlLiteral<Bool> {
-    sql("jobs.state = 'queued' AND jobs.replaceable")
+pub(super) fn waits_replaceable() -> Literal<Bool> {
+    literal("jobs.state = 'queued' AND jobs.replaceable")
 }
 
 /// Selects running jobs.
-pub(crate) fn runs() -> SqlLiteral<Bool> {
-    sql("jobs.state = 'running'")
+pub(crate) fn runs() -> Literal<Bool> {
+    literal("jobs.state = 'running'")
 }
 
 /// Selects jobs that are bound to no other server.

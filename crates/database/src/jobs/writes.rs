@@ -19,6 +19,7 @@ use crate::{
     dialect::{each_backend, hold_one},
     error::{QueryError, guarded},
     schema::{job_turns, jobs},
+    statement::StatementCache as _,
 };
 
 /// Applies one change.
@@ -75,6 +76,7 @@ fn supersede(connection: &mut AnyConnection, job: &NewJob) -> Result<(), QueryEr
             jobs::superseded_by.eq(DbId::from(job.id)),
             jobs::finished_at.eq(DbTs(job.enqueued_at)),
         ))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -91,9 +93,9 @@ fn request_cancel(
     let this = jobs::table.find(DbId::from(id));
     if job.state == JobState::Queued {
         let over = (jobs::state.eq(cancelled.as_str()), jobs::finished_at.eq(DbTs(at)));
-        diesel::update(this).set(over).execute(connection)?;
+        diesel::update(this).set(over).cached().execute(connection)?;
     } else if job.cancel_requested_at.is_none() {
-        diesel::update(this).set(jobs::cancel_requested_at.eq(DbTs(at))).execute(connection)?;
+        diesel::update(this).set(jobs::cancel_requested_at.eq(DbTs(at))).cached().execute(connection)?;
     }
     Ok(())
 }
@@ -161,6 +163,7 @@ fn settle(
                 jobs::reason.eq(outcome.reason()),
                 no_lease(),
             ))
+            .cached()
             .execute(connection)?,
     )
 }

@@ -19,6 +19,7 @@ use crate::{
     error::QueryError,
     schema::{application_logs, applications, deployment_log_heads, log_heads},
     search::lower_case,
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// Applies one change.
@@ -106,7 +107,7 @@ fn those_that_are_there(
     ids: BTreeSet<Uuid>,
 ) -> Result<BTreeSet<Uuid>, QueryError> {
     let there: Vec<DbId> = applications::table
-        .filter(applications::id.eq_any(ids.into_iter().map(DbId)))
+        .filter(applications::id.one_of(ids.into_iter().map(DbId)))
         .filter(applications::deleted_at.is_null())
         .select(applications::id)
         .load(connection)?;
@@ -138,7 +139,7 @@ fn hold_end(connection: &mut AnyConnection, application: Uuid, more: i64) -> Res
         .do_update()
         .set(longer)
         .returning(log_heads::last_number)
-        .get_result(backend))?)
+        .cached().get_result(backend))?)
 }
 
 /// A deployment and its application.
@@ -172,7 +173,7 @@ fn deployment_ends(
 ) -> Result<BTreeMap<Deployment, DeploymentEnd>, QueryError> {
     let ids: BTreeSet<Uuid> = lines.iter().map(|line| line.deployment_id.into()).collect();
     let rows: Vec<(DbId, DbId, i64, Option<DbTs>)> = deployment_log_heads::table
-        .filter(deployment_log_heads::deployment_id.eq_any(ids.into_iter().map(DbId)))
+        .filter(deployment_log_heads::deployment_id.one_of(ids.into_iter().map(DbId)))
         .select((
             deployment_log_heads::deployment_id,
             deployment_log_heads::application_id,
@@ -207,7 +208,7 @@ fn move_end(
         .on_conflict((deployment_log_heads::deployment_id, deployment_log_heads::application_id))
         .do_update()
         .set(moved)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 

@@ -19,6 +19,7 @@ use crate::{
         index::{Kind, Owner},
         page::{Matches, Search},
     },
+    statement::ListComparison as _,
 };
 
 /// Returns a page of the lines of `whole` that contain a term and pass the filter, and the number of all of them.
@@ -93,12 +94,12 @@ impl Matches for MatchingLines<'_> {
     }
 
     fn among(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<i64>, QueryError> {
-        let lines = self.lines().filter(application_logs::number.eq_any(numbers.to_vec()));
+        let lines = self.lines().filter(application_logs::number.one_of(numbers.to_vec()));
         Ok(matching(connection, lines, self.filter).select(application_logs::number).load(connection)?)
     }
 
     fn rows(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<LogLine>, QueryError> {
-        let lines = self.lines().filter(application_logs::number.eq_any(numbers.to_vec()));
+        let lines = self.lines().filter(application_logs::number.one_of(numbers.to_vec()));
         newest_first(connection, None, lines)
     }
 

@@ -9,6 +9,7 @@ use crate::{
     error::QueryError,
     schema::{application_logs, deployment_log_heads, log_heads},
     search::index::forget_lines_before,
+    statement::StatementCache as _,
 };
 
 /// The most lines that one call deletes, because other writers wait meanwhile.
@@ -64,12 +65,14 @@ pub(super) fn forget(
     let forgotten = diesel::delete(lines).execute(connection)?;
     diesel::update(log_heads::table.find(application))
         .set(log_heads::first_number.eq(last + 1))
+        .cached()
         .execute(connection)?;
     forget_lines_before(connection, application, last + 1)?;
     usage::add(connection, application, -deployments.iter().map(|(_, _, bytes)| bytes).sum::<i64>())?;
     for (deployment, last, _) in deployments {
         diesel::update(deployment_log_heads::table.find((deployment, application)))
             .set(deployment_log_heads::first_number.eq(last.unwrap_or_default() + 1))
+            .cached()
             .execute(connection)?;
     }
     Ok(forgotten)

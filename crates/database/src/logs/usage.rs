@@ -3,7 +3,7 @@
 //! **Invariant:** `log_usage` has the bytes of the kept lines of each application. It changes in the
 //! transaction that appends or deletes lines, under the lock on the head of that log.
 
-use diesel::{dsl::sql, expression::SqlLiteral, prelude::*, sql_types::BigInt, upsert::excluded};
+use diesel::{prelude::*, sql_types::BigInt, upsert::excluded};
 use launchway_domain::{
     ids::{ApplicationId, DeploymentId},
     logs::{Level, LogLimits, NewLine},
@@ -17,6 +17,7 @@ use crate::{
     dialect::each_backend,
     error::QueryError,
     schema::{application_logs, applications, log_heads, log_usage},
+    statement::{Literal, StatementCache as _, literal},
 };
 
 /// The bytes that a line takes in addition to its text: those of its row and of its index entries.
@@ -26,8 +27,8 @@ const STEP: i64 = 1000;
 const MOST_STEPS: usize = 20;
 
 /// Returns the SQL for the bytes of one line, or of the sum of several.
-pub(super) fn line_bytes(connection: &AnyConnection, is_sum: bool) -> SqlLiteral<BigInt> {
-    sql(match (connection, is_sum) {
+pub(super) fn line_bytes(connection: &AnyConnection, is_sum: bool) -> Literal<BigInt> {
+    literal(match (connection, is_sum) {
         (AnyConnection::Sqlite(_), false) => "LENGTH(CAST(application_logs.log AS BLOB)) + 100",
         (AnyConnection::Sqlite(_), true) => "SUM(LENGTH(CAST(application_logs.log AS BLOB)) + 100)",
         (AnyConnection::Postgres(_), false) => "CAST(octet_length(application_logs.log) + 100 AS BIGINT)",
@@ -43,7 +44,7 @@ pub(super) fn add(connection: &mut AnyConnection, application: DbId, bytes: i64)
         .on_conflict(log_usage::application_id)
         .do_update()
         .set(log_usage::bytes.eq(log_usage::bytes + excluded(log_usage::bytes)))
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 

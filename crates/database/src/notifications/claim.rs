@@ -28,6 +28,7 @@ use crate::{
     dialect::{Lock, hold},
     error::QueryError,
     schema::{deliveries, events, smtp_configs, webhook_configs},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// Claims up to `most` deliveries. Claims are serialized, so that counting deliveries in progress is exact.
@@ -102,7 +103,7 @@ const HEADS: &str = "\
 /// Returns the channels that have something due and a free slot, with the number of free slots: first those
 /// with the fewest deliveries in progress, and of them those that have waited longest.
 fn free_places(connection: &mut AnyConnection, now: Timestamp) -> Result<Vec<(DbId, i64)>, QueryError> {
-    let mut heads: Vec<Head> = diesel::sql_query(HEADS).load(connection)?;
+    let mut heads: Vec<Head> = diesel::sql_query(HEADS).cached().load(connection)?;
     heads.retain(|head| head.next_at.0 <= now);
     let under_way: Vec<DbId> =
         deliveries::table.filter(is_sent()).select(deliveries::config_id).load(connection)?;
@@ -127,11 +128,11 @@ fn active_channels(
 ) -> Result<HashMap<Uuid, Channel>, QueryError> {
     let ids: Vec<DbId> = some.iter().map(|(config, _)| *config).collect();
     let webhooks: Vec<WebhookRow> = webhook_configs::table
-        .filter(webhook_configs::id.eq_any(ids.clone()))
+        .filter(webhook_configs::id.one_of(ids.clone()))
         .select(WebhookRow::as_select())
         .load(connection)?;
     let mails: Vec<SmtpRow> = smtp_configs::table
-        .filter(smtp_configs::id.eq_any(ids.clone()))
+        .filter(smtp_configs::id.one_of(ids.clone()))
         .select(SmtpRow::as_select())
         .load(connection)?;
     let mut secrets = secrets_of(connection, ids.clone(), now)?;
@@ -199,7 +200,7 @@ fn take(
     lease_until: Timestamp,
 ) -> Result<(), QueryError> {
     diesel::update(deliveries::table)
-        .filter(deliveries::id.eq_any(ids.to_vec()))
+        .filter(deliveries::id.one_of(ids.to_vec()))
         .set((
             deliveries::state.eq(DeliveryState::Sending.as_str()),
             deliveries::attempt.eq(deliveries::attempt + 1),
@@ -223,7 +224,7 @@ fn taken(
     let columns = (deliveries::id, deliveries::config_id, deliveries::attempt, deliveries::failures);
     let rows: Vec<(TakenRow, EventRow)> = deliveries::table
         .inner_join(events::table.on(events::id.eq(deliveries::event_id)))
-        .filter(deliveries::id.eq_any(ids))
+        .filter(deliveries::id.one_of(ids))
         .select((columns, EventRow::as_select()))
         .load(connection)?;
     let mut taken = HashMap::with_capacity(rows.len());

@@ -19,6 +19,7 @@ use crate::{
     error::QueryError,
     organizations,
     schema::{signing_secrets, webhook_configs},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 pub(super) fn insert(connection: &mut AnyConnection, config: &WebhookConfig) -> Result<(), QueryError> {
@@ -54,7 +55,7 @@ pub(super) fn update(
     changes: &WebhookChanges<'_>,
 ) -> Result<(), QueryError> {
     let config = held(connection, scope, kind)?;
-    diesel::update(webhook_configs::table.find(config)).set(changes).execute(connection)?;
+    diesel::update(webhook_configs::table.find(config)).set(changes).cached().execute(connection)?;
     match changes.is_active {
         Some(false) => end_waiting(connection, config, SWITCHED_OFF, changes.updated_at.into()),
         Some(true) | None => Ok(()),
@@ -125,6 +126,7 @@ pub(super) fn replace_secret(
         .filter(signing_secrets::config_id.eq(config))
         .filter(signing_secrets::valid_until.is_null())
         .set(signing_secrets::valid_until.eq(DbTs(until)))
+        .cached()
         .execute(connection)?;
     let too_many: Vec<DbId> = signing_secrets::table
         .filter(signing_secrets::config_id.eq(config))
@@ -135,10 +137,11 @@ pub(super) fn replace_secret(
         .select(signing_secrets::id)
         .load(connection)?;
     diesel::delete(signing_secrets::table)
-        .filter(signing_secrets::id.eq_any(too_many))
+        .filter(signing_secrets::id.one_of(too_many))
         .execute(connection)?;
     diesel::update(webhook_configs::table.find(config))
         .set(webhook_configs::updated_at.eq(DbTs(at)))
+        .cached()
         .execute(connection)?;
     insert_secret(connection, config, secret, at)
 }
@@ -152,7 +155,7 @@ pub(super) fn secrets_of(
     let signs = signing_secrets::valid_until.is_null();
     let signs = signs.or(signing_secrets::valid_until.gt(DbTs(now)).assume_not_null());
     let rows: Vec<(DbId, DbId, String)> = signing_secrets::table
-        .filter(signing_secrets::config_id.eq_any(configs))
+        .filter(signing_secrets::config_id.one_of(configs))
         .filter(signs)
         .order((signing_secrets::created_at.desc(), signing_secrets::id.desc()))
         .select((signing_secrets::config_id, signing_secrets::id, signing_secrets::secret))

@@ -12,6 +12,7 @@ use crate::{
     dialect::{Lock, hold},
     error::QueryError,
     schema::{deliveries, events, signing_secrets},
+    statement::ListComparison as _,
 };
 
 /// The most deliveries that one call deletes, those that finished first. The next call continues after
@@ -35,13 +36,13 @@ pub(super) fn forget(
     }
     let (ids, about): (Vec<DbId>, Vec<DbId>) = old.into_iter().unzip();
     let forgotten = diesel::delete(deliveries::table)
-        .filter(deliveries::id.eq_any(ids))
+        .filter(deliveries::id.one_of(ids))
         // On PostgreSQL a user may have requested it again meanwhile.
         .filter(deliveries::finished_at.is_not_null())
         .execute(connection)?;
     let delivery = deliveries::table.filter(deliveries::event_id.eq(events::id));
     diesel::delete(events::table)
-        .filter(events::id.eq_any(about))
+        .filter(events::id.one_of(about))
         .filter(not(exists(delivery)))
         .execute(connection)?;
     diesel::delete(signing_secrets::table)

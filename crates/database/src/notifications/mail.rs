@@ -18,6 +18,7 @@ use crate::{
     error::{QueryError, guarded},
     organizations,
     schema::smtp_configs,
+    statement::StatementCache as _,
 };
 
 /// The columns that may change: all of them change together.
@@ -74,6 +75,7 @@ pub(super) fn update(connection: &mut AnyConnection, config: &SmtpConfig) -> Res
             .filter(smtp_configs::id.eq(id))
             .filter(smtp_configs::organization_id.eq(DbId::from(config.organization_id)))
             .set(MailColumns::of(config)?)
+            .cached()
             .execute(connection)?,
     )?;
     if config.is_active { Ok(()) } else { end_waiting(connection, id, SWITCHED_OFF, config.updated_at) }

@@ -19,6 +19,7 @@ use crate::{
     dialect::{Lock, hold},
     error::{QueryError, guarded},
     schema::{deliveries, delivery_attempts, events, smtp_configs, webhook_configs},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// The error of deliveries that end because the organization disabled the channel.
@@ -39,6 +40,7 @@ pub(super) fn keep_body(
         .filter(events::id.eq(id))
         .filter(events::body.is_null())
         .set(events::body.eq(body))
+        .cached()
         .execute(connection)?;
     let kept: Option<Option<String>> =
         events::table.find(id).select(events::body).first(connection).optional()?;
@@ -139,6 +141,7 @@ fn move_on(
                 deliveries::finished_at.eq(finished_at.map(DbTs)),
                 no_lease(),
             ))
+            .cached()
             .execute(connection)?,
     )
 }
@@ -181,9 +184,11 @@ fn lock_channel(connection: &mut AnyConnection, config: DbId) -> Result<(), Quer
 fn disable(connection: &mut AnyConnection, config: DbId, at: Timestamp) -> Result<(), QueryError> {
     diesel::update(webhook_configs::table.find(config))
         .set((webhook_configs::is_active.eq(false), webhook_configs::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     diesel::update(smtp_configs::table.find(config))
         .set((smtp_configs::is_active.eq(false), smtp_configs::updated_at.eq(DbTs(at))))
+        .cached()
         .execute(connection)?;
     end_waiting(connection, config, UNWANTED, at)
 }
@@ -203,6 +208,7 @@ pub(super) fn end_waiting(
             deliveries::reason.eq(reason),
             deliveries::finished_at.eq(DbTs(at)),
         ))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -256,7 +262,7 @@ pub(super) fn rescue(
     for (config, ids) in by_config {
         // Checked again, because on PostgreSQL one may have been recorded since.
         let still_lost = diesel::update(deliveries::table)
-            .filter(deliveries::id.eq_any(ids))
+            .filter(deliveries::id.one_of(ids))
             .filter(is_sent())
             .filter(has_ended().or(is_left_over()));
         rescued += match why_off(connection, DbId(config))? {

@@ -2,12 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use diesel::{
-    dsl::{auto_type, sql},
-    expression::SqlLiteral,
-    prelude::*,
-    sql_types::Bool,
-};
+use diesel::{dsl::auto_type, prelude::*, sql_types::Bool};
 use launchway_domain::{
     clock::Timestamp,
     ids::{DeliveryId, EventId, OrganizationId, SmtpConfigId, UserId, WebhookConfigId},
@@ -24,6 +19,7 @@ use crate::{
     columns::{DbId, DbTs},
     error::QueryError,
     schema::{deliveries, delivery_attempts, events, smtp_configs, webhook_configs},
+    statement::{Literal, literal},
 };
 
 #[derive(Queryable, Selectable)]
@@ -239,13 +235,13 @@ pub(super) fn facts_text(facts: &Facts) -> Result<String, QueryError> {
 
 /// Selects pending deliveries. Written as a literal, like the next, because with a parameter the planner
 /// does not see that the partial indexes apply.
-pub(super) fn waits() -> SqlLiteral<Bool> {
-    sql("deliveries.state = 'pending'")
+pub(super) fn waits() -> Literal<Bool> {
+    literal("deliveries.state = 'pending'")
 }
 
 /// Selects deliveries that are being sent.
-pub(super) fn is_sent() -> SqlLiteral<Bool> {
-    sql("deliveries.state = 'sending'")
+pub(super) fn is_sent() -> Literal<Bool> {
+    literal("deliveries.state = 'sending'")
 }
 
 /// Selects the delivery on which the claim is still valid.

@@ -20,6 +20,7 @@ use crate::{
     connection::AnyConnection,
     error::{QueryError, guarded},
     schema::{deliveries, smtp_configs, webhook_configs},
+    statement::StatementCache as _,
 };
 
 /// The error of deliveries that end because their organization was deleted.
@@ -73,6 +74,7 @@ fn replay(
                 deliveries::reason.eq(""),
                 deliveries::finished_at.eq(None::<DbTs>),
             ))
+            .cached()
             .execute(connection)?,
     )
 }

@@ -17,6 +17,7 @@ use crate::{
     dialect::each_backend,
     error::{QueryError, guarded},
     schema::{deploy_keys, organizations},
+    statement::StatementCache as _,
 };
 
 #[derive(Queryable, Selectable)]
@@ -90,6 +91,6 @@ pub(super) fn replace(connection: &mut AnyConnection, key: &DeployKey) -> Result
         .on_conflict(deploy_keys::organization_id)
         .do_update()
         .set(columns(key))
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::{
     dialect::each_backend,
     error::{QueryError, guarded},
     schema::{invitations, memberships, organizations, users},
+    statement::StatementCache as _,
     users::UserRow,
 };
 
@@ -129,7 +130,7 @@ pub(super) fn insert(connection: &mut AnyConnection, invitation: &Invitation) ->
         .on_conflict((invitations::organization_id, invitations::user_id))
         .do_update()
         .set(values)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 

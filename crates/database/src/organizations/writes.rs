@@ -18,6 +18,7 @@ use crate::{
     error::{QueryError, guarded},
     extensions, notifications,
     schema::{api_tokens, applications, memberships, organizations, password_setups, users},
+    statement::StatementCache as _,
 };
 
 /// Applies one change.
@@ -178,6 +179,7 @@ fn update(
             .filter(organizations::id.eq(DbId::from(scope.id())))
             .filter(organizations::deleted_at.is_null())
             .set(changes)
+            .cached()
             .execute(connection)?,
     )
 }
@@ -189,6 +191,7 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
             .filter(organizations::id.eq(id))
             .filter(organizations::deleted_at.is_null())
             .set((organizations::deleted_at.eq(at), organizations::updated_at.eq(at)))
+            .cached()
             .execute(connection)?,
     )?;
     require_no_application(connection, id)?;
@@ -207,11 +210,13 @@ fn delete(connection: &mut AnyConnection, scope: Scope, at: Timestamp) -> Result
         .filter(memberships::organization_id.eq(id))
         .filter(memberships::deleted_at.is_null())
         .set((memberships::deleted_at.eq(at), memberships::updated_at.eq(at)))
+        .cached()
         .execute(connection)?;
     diesel::update(api_tokens::table)
         .filter(api_tokens::organization_id.eq(id))
         .filter(api_tokens::revoked_at.is_null())
         .set(api_tokens::revoked_at.eq(at))
+        .cached()
         .execute(connection)?;
     invited.into_iter().try_for_each(|user_id| void_password_setup(connection, user_id))
 }
@@ -257,6 +262,7 @@ fn change_role(
             .filter(memberships::user_id.eq(DbId::from(user_id)))
             .filter(memberships::deleted_at.is_null())
             .set((memberships::role.eq(role.as_str()), memberships::updated_at.eq(DbTs(at))))
+            .cached()
             .execute(connection)?,
     )
 }
@@ -274,6 +280,7 @@ fn remove_member(
             .filter(memberships::user_id.eq(user_id))
             .filter(memberships::deleted_at.is_null())
             .set((memberships::deleted_at.eq(at), memberships::updated_at.eq(at)))
+            .cached()
             .execute(connection)?,
     )?;
     diesel::update(api_tokens::table)
@@ -281,6 +288,7 @@ fn remove_member(
         .filter(api_tokens::user_id.eq(user_id))
         .filter(api_tokens::revoked_at.is_null())
         .set(api_tokens::revoked_at.eq(at))
+        .cached()
         .execute(connection)?;
     void_password_setup(connection, user_id)
 }

@@ -20,6 +20,7 @@ use crate::{
     dialect::each_backend,
     error::{QueryError, guarded},
     schema::{applications, code_host_tokens, organizations, previews},
+    statement::StatementCache as _,
 };
 
 #[derive(Queryable, Selectable)]
@@ -122,12 +123,13 @@ pub(super) fn set_token(connection: &mut AnyConnection, token: &CodeHostToken) -
         .on_conflict((code_host_tokens::organization_id, code_host_tokens::host))
         .do_update()
         .set(columns)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     // Statuses that an earlier token could not report, or that nobody reported.
     let owned =
         applications::table.filter(applications::organization_id.eq(organization)).select(applications::id);
     diesel::update(previews::table.filter(previews::parent_id.eq_any(owned)))
         .set((previews::reported_commit.eq(None::<String>), previews::reported_state.eq(None::<String>)))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -152,6 +154,7 @@ pub(super) fn record(
             previews::reported_commit.eq(Some(status.commit.as_str())),
             previews::reported_state.eq(Some(status.state.as_str())),
         ))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -164,6 +167,7 @@ pub(super) fn record_problem(
 ) -> Result<(), QueryError> {
     diesel::update(code_host_tokens::table.find((DbId::from(organization), host.as_str())))
         .set(code_host_tokens::problem.eq(problem))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

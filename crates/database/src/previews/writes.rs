@@ -18,6 +18,7 @@ use crate::{
     dialect::{each_backend, hold_one},
     error::{QueryError, guarded},
     schema::{applications, preview_settings, previews},
+    statement::StatementCache as _,
 };
 
 /// Applies one change.
@@ -77,7 +78,7 @@ fn set_settings(
         .on_conflict(preview_settings::application_id)
         .do_update()
         .set(columns)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 
@@ -132,7 +133,7 @@ fn put(
         .on_conflict((previews::parent_id, previews::number))
         .do_update()
         .set(columns)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use crate::{
     dialect::each_backend,
     error::QueryError,
     schema::{drains, replicas},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// Inserts a request for each expected replica but `replica`, and returns their number.
@@ -40,11 +41,12 @@ pub(super) fn request(
             // One that an earlier request left behind says nothing about this one.
             .do_update()
             .set((drains::requested_at.eq(DbTs(now)), drains::drained_at.eq(None::<DbTs>)))
-            .execute(backend))?;
+            .cached().execute(backend))?;
     }
     if let AnyConnection::Postgres(postgres) = connection {
         // The others look for requests when routes change.
         diesel::sql_query("SELECT pg_notify(('launchway_' || current_schema())::name::text, 'routes')")
+            .cached()
             .execute(postgres)?;
     }
     Ok(others.len())
@@ -79,7 +81,7 @@ pub(super) fn undrained(
         .filter(drains::application_id.eq(DbId::from(drain.application)))
         .filter(drains::container.eq(container(drain)))
         .filter(drains::drained_at.is_null())
-        .filter(drains::replica.eq_any(expected))
+        .filter(drains::replica.one_of(expected))
         .count()
         .get_result(connection)?;
     Ok(usize::try_from(undrained).unwrap_or_default())
@@ -129,6 +131,7 @@ pub(super) fn report(
         .filter(drains::application_id.eq(DbId::from(drain.application)))
         .filter(drains::container.eq(container(drain)))
         .set(drains::drained_at.eq(now))
+        .cached()
         .execute(connection)?;
     Ok(())
 }

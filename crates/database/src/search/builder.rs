@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use diesel::{dsl::sql, prelude::*, sql_types::Bool};
+use diesel::{prelude::*, sql_types::Bool};
 use launchway_domain::store::StoreError;
 use tokio::time;
 
@@ -19,6 +19,7 @@ use crate::{
     error::QueryError,
     logs,
     schema::{applications, audit_chains, log_heads, search_indexes, search_postings},
+    statement::{StatementCache as _, literal},
 };
 
 /// The bytes of text above which a block is not indexed but always scanned: an index of such long lines would take
@@ -86,7 +87,7 @@ fn next_due(connection: &mut AnyConnection) -> Result<Option<DueBlock>, QueryErr
                 .eq(audit_chains::chain_id)
                 .and(search_indexes::kind.eq(Kind::Audit.as_str()))),
         )
-        .filter(sql::<Bool>(
+        .filter(literal::<Bool>(
             "audit_chains.last_number >= (COALESCE(search_indexes.next_block, 0) + 1) * 4096",
         ))
         .select((audit_chains::chain_id, search_indexes::next_block.nullable()))
@@ -103,7 +104,7 @@ fn next_due(connection: &mut AnyConnection) -> Result<Option<DueBlock>, QueryErr
                 .and(search_indexes::kind.eq(Kind::Log.as_str()))),
         )
         .filter(applications::deleted_at.is_null())
-        .filter(sql::<Bool>(
+        .filter(literal::<Bool>(
             "log_heads.last_number
              >= (COALESCE(search_indexes.next_block, (log_heads.first_number + 4094) / 4096) + 1) * 4096",
         ))
@@ -188,7 +189,8 @@ fn store(
 ) -> Result<(), QueryError> {
     let (kind, owner_id) = (owner.kind.as_str(), DbId(owner.id));
     let index = search_indexes::table.find((kind, owner_id)).filter(search_indexes::next_block.eq(block));
-    let moved = diesel::update(index).set(search_indexes::next_block.eq(block + 1)).execute(connection)?;
+    let moved =
+        diesel::update(index).set(search_indexes::next_block.eq(block + 1)).cached().execute(connection)?;
     if moved == 0 {
         return Ok(());
     }

@@ -15,6 +15,7 @@ use crate::{
     connection::AnyConnection,
     error::QueryError,
     schema::{search_indexes, search_postings},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// The bucket that every indexed block has.
@@ -66,8 +67,8 @@ pub(super) fn rows_with(
         let stored: Vec<(i64, i32, Vec<u8>)> = search_postings::table
             .filter(search_postings::kind.eq(owner.kind.as_str()))
             .filter(search_postings::owner_id.eq(DbId(owner.id)))
-            .filter(search_postings::block.eq_any(blocks.to_vec()))
-            .filter(search_postings::bucket.eq_any(buckets.clone()))
+            .filter(search_postings::block.one_of(blocks.to_vec()))
+            .filter(search_postings::bucket.one_of(buckets.clone()))
             .select((search_postings::block, search_postings::bucket, search_postings::postings))
             .load(connection)?;
         let mut of_block: BTreeMap<i64, BTreeMap<i32, Vec<u8>>> = BTreeMap::new();
@@ -114,6 +115,7 @@ pub(crate) fn forget_lines_before(
         search_indexes::table.find((kind, application)).filter(search_indexes::next_block.lt(kept)),
     )
     .set(search_indexes::next_block.eq(kept))
+    .cached()
     .execute(connection)?;
     let blocks = search_postings::table
         .filter(search_postings::kind.eq(kind))

@@ -1,10 +1,6 @@
 //! Detects applications that missed the current commit of their branch.
 
-use diesel::{
-    dsl::{exists, sql},
-    prelude::*,
-    sql_types::Bool,
-};
+use diesel::{dsl::exists, prelude::*, sql_types::Bool};
 use launchway_domain::{deployments::DeploymentState, webhooks::BranchHead};
 
 use crate::{
@@ -13,6 +9,7 @@ use crate::{
     deployments::is_open,
     error::QueryError,
     schema::{applications, deployments, jobs, webhook_skips},
+    statement::literal,
 };
 
 /// The newest deployment: the version that it rolls back to, its state, its commit, and the time of its
@@ -44,7 +41,7 @@ pub(super) fn is_missed(connection: &mut AnyConnection, head: &BranchHead) -> Re
     }
     let stopped_since = jobs::table
         // Written as a literal, so that the planner sees that the partial index applies.
-        .filter(sql::<Bool>("jobs.kind = 'stop'"))
+        .filter(literal::<Bool>("jobs.kind = 'stop'"))
         .filter(jobs::subject.eq(application))
         .filter(jobs::enqueued_at.ge(created_at));
     let was_stopped: bool = diesel::select(exists(stopped_since)).get_result(connection)?;

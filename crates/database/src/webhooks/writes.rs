@@ -18,6 +18,7 @@ use crate::{
     error::{QueryError, guarded},
     organizations,
     schema::{webhook_deliveries, webhook_secrets, webhook_skips},
+    statement::{ListComparison as _, StatementCache as _},
 };
 
 /// Applies one change.
@@ -73,6 +74,7 @@ fn replace(connection: &mut AnyConnection, secret: &KeptSecret, until: Timestamp
         .filter(repository)
         .filter(webhook_secrets::valid_until.is_null())
         .set(webhook_secrets::valid_until.eq(DbTs(until)))
+        .cached()
         .execute(connection)?;
     let too_many: Vec<DbId> = webhook_secrets::table
         .filter(organization)
@@ -84,7 +86,7 @@ fn replace(connection: &mut AnyConnection, secret: &KeptSecret, until: Timestamp
         .select(webhook_secrets::id)
         .load(connection)?;
     diesel::delete(webhook_secrets::table)
-        .filter(webhook_secrets::id.eq_any(too_many))
+        .filter(webhook_secrets::id.one_of(too_many))
         .execute(connection)?;
     guarded(insert(connection, secret, confirmed_at.flatten().map(Timestamp::from))?)
 }
@@ -100,6 +102,7 @@ fn confirm(
         .filter(webhook_secrets::repository.eq(repository.as_str()))
         .filter(webhook_secrets::confirmed_at.is_null())
         .set(webhook_secrets::confirmed_at.eq(DbTs(at)))
+        .cached()
         .execute(connection)?;
     Ok(())
 }
@@ -150,7 +153,7 @@ fn pass_over(
         .on_conflict(webhook_skips::application_id)
         .do_update()
         .set(skip)
-        .execute(backend))?;
+        .cached().execute(backend))?;
     Ok(())
 }
 
