@@ -83,6 +83,7 @@ use self::{
     deployments::LiveVersions,
     group_commit::GroupCommit,
     identities::IdentityCache,
+    logs::Estimates,
     search::counts::CountCache,
     signals::SignalSource,
     statistics::Counters,
@@ -114,6 +115,7 @@ struct Shared {
     signals: SignalSource,
     live_versions: LiveVersions,
     search_counts: CountCache,
+    log_estimates: Arc<Estimates>,
     storage: StorageState,
     lock_state: Option<LockState>,
     /// The last field, because it has to be dropped after the connections.
@@ -191,6 +193,7 @@ impl Database {
             signals,
             live_versions,
             search_counts: CountCache::new(),
+            log_estimates: Arc::default(),
             storage,
             lock_state: options.lock_state,
             _lock: options.lock,
