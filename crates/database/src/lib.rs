@@ -80,7 +80,7 @@ pub use self::{
 };
 use self::{
     connection::{Manager, Pool},
-    deployments::LiveVersions,
+    deployments::ReadCache,
     group_commit::GroupCommit,
     identities::IdentityCache,
     logs::Estimates,
@@ -113,7 +113,7 @@ struct Shared {
     counters: Arc<Counters>,
     identities: IdentityCache,
     signals: SignalSource,
-    live_versions: LiveVersions,
+    read_cache: ReadCache,
     search_counts: CountCache,
     log_estimates: Arc<Estimates>,
     storage: StorageState,
@@ -167,7 +167,7 @@ impl Database {
                 (Manager::SqliteReaders(file), Some(writer), IdentityCache::of_the_only_process(), signals)
             }
         };
-        let live_versions = LiveVersions::of(match &manager {
+        let read_cache = ReadCache::of(match &manager {
             Manager::SqliteReaders(file) => Some(file.clone()),
             Manager::Postgres(_) => None,
         });
@@ -191,7 +191,7 @@ impl Database {
             counters,
             identities,
             signals,
-            live_versions,
+            read_cache,
             search_counts: CountCache::new(),
             log_estimates: Arc::default(),
             storage,
