@@ -3,7 +3,7 @@
 mod announcements;
 mod copies;
 mod jobs;
-mod live;
+mod read_cache;
 mod rows;
 mod writes;
 
@@ -28,12 +28,12 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use self::rows::DeploymentRow;
 pub(super) use self::{
-    live::LiveVersions,
+    read_cache::ReadCache,
     rows::is_open,
     writes::{apply, held_application_of},
 };
+use self::{read_cache::Retention, rows::DeploymentRow};
 use super::{
     Database,
     applications::{ApplicationRow, summary_of},
@@ -105,7 +105,7 @@ impl DeploymentRepository for Database {
     }
 
     async fn live(&self) -> Result<Arc<[LiveVersion]>, StoreError> {
-        let (version, kept) = self.shared.live_versions.current();
+        let (version, kept) = self.shared.read_cache.live();
         if let Some(kept) = kept.filter(|_| !self.shared.permits.is_closed()) {
             return Ok(kept);
         }
@@ -129,7 +129,7 @@ impl DeploymentRepository for Database {
         });
         let live = read.await?;
         if let Some(version) = version {
-            self.shared.live_versions.keep(version, &live);
+            self.shared.read_cache.keep_live(version, &live);
         }
         Ok(live)
     }
@@ -187,15 +187,28 @@ impl DeploymentRepository for Database {
         deployments: &[DeploymentId],
         kept: KeptVersions,
     ) -> Result<Vec<RetentionStatus>, StoreError> {
-        let ids: Vec<DbId> = deployments.iter().copied().map(DbId::from).collect();
-        self.read(move |connection| {
-            let mut retention_status = Vec::with_capacity(ids.len());
-            for some in ids.chunks(AT_ONCE) {
+        let mut ids: Vec<DbId> = deployments.iter().copied().map(DbId::from).collect();
+        // The same question may come in another order.
+        ids.sort_unstable_by_key(|id| id.0);
+        let (version, known) = self.shared.read_cache.retention(&ids, kept);
+        if let Some(known) = known.filter(|_| !self.shared.permits.is_closed()) {
+            return Ok(known);
+        }
+        let asked = ids.clone();
+        let read = self.read(move |connection| {
+            let mut retention_status = Vec::with_capacity(asked.len());
+            for some in asked.chunks(AT_ONCE) {
                 retention_status.extend(standing_of(connection, some, kept)?);
             }
             Ok(retention_status)
-        })
-        .await
+        });
+        let statuses = read.await?;
+        if let Some(version) = version {
+            self.shared
+                .read_cache
+                .keep_retention(version, Retention { ids, kept, statuses: statuses.clone() });
+        }
+        Ok(statuses)
     }
 }
 
@@ -338,7 +351,7 @@ fn standing_of(
             applications::deleted_at,
         ))
         .load(connection)?;
-    let mut wanted: HashMap<Uuid, HashSet<Uuid>> = HashMap::new();
+    let mut wanted: HashMap<Uuid, Wanted> = HashMap::new();
     let mut retention_status = |(id, application, status, live, deleted_at): StandingRow| {
         let (state, is_there) = (state(status)?, deleted_at.is_none());
         let is_live = is_there && live == Some(id);
@@ -346,9 +359,9 @@ fn standing_of(
         let mut is_wanted = || {
             let wanted = match wanted.entry(application.0) {
                 Entry::Occupied(wanted) => wanted.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(wanted_of(connection, application, live, kept)?),
+                Entry::Vacant(unknown) => unknown.insert(Wanted::newest(connection, application, kept)?),
             };
-            Ok::<_, QueryError>(wanted.contains(&id.0))
+            wanted.contains(connection, (id, application), live)
         };
         Ok(RetentionStatus {
             deployment: id.into(),
@@ -360,28 +373,61 @@ fn standing_of(
     rows.into_iter().map(&mut retention_status).collect()
 }
 
-/// Returns the deployments of an application whose versions are kept.
+/// The deployments of an application whose versions are kept. Most are among the newest ones; the others are read only for
+/// one that is not.
+struct Wanted {
+    newest: Vec<DbId>,
+    all: Option<HashSet<Uuid>>,
+}
+
+impl Wanted {
+    fn newest(
+        connection: &mut AnyConnection,
+        application: DbId,
+        kept: KeptVersions,
+    ) -> Result<Self, QueryError> {
+        let newest = deployments::table
+            .filter(deployments::application_id.eq(application))
+            .filter(deployments::status.eq(DeploymentState::Deployed.as_str()))
+            .order((deployments::created_at.desc(), deployments::id.desc()))
+            .limit(kept.0.into())
+            .select(deployments::id)
+            .load(connection)?;
+        Ok(Self { newest, all: None })
+    }
+
+    fn contains(
+        &mut self,
+        connection: &mut AnyConnection,
+        (id, application): (DbId, DbId),
+        live: Option<DbId>,
+    ) -> Result<bool, QueryError> {
+        if self.newest.contains(&id) {
+            return Ok(true);
+        }
+        let all = match &mut self.all {
+            Some(all) => all,
+            unread => unread.insert(wanted_of(connection, application, &self.newest, live)?),
+        };
+        Ok(all.contains(&id.0))
+    }
+}
+
+/// Returns the newest deployments of an application, the open ones and the live one, and those that they were rolled back
+/// to, because they may share their files.
 fn wanted_of(
     connection: &mut AnyConnection,
     application: DbId,
+    newest: &[DbId],
     live: Option<DbId>,
-    kept: KeptVersions,
 ) -> Result<HashSet<Uuid>, QueryError> {
-    let newest: Vec<DbId> = deployments::table
-        .filter(deployments::application_id.eq(application))
-        .filter(deployments::status.eq(DeploymentState::Deployed.as_str()))
-        .order((deployments::created_at.desc(), deployments::id.desc()))
-        .limit(kept.0.into())
-        .select(deployments::id)
-        .load(connection)?;
     let about_to_be: Vec<DbId> = deployments::table
         .filter(deployments::application_id.eq(application))
         .filter(is_open())
         .select(deployments::id)
         .load(connection)?;
     let mut wanted = HashSet::new();
-    let mut more: Vec<DbId> = newest.into_iter().chain(about_to_be).chain(live).collect();
-    // A version that was rolled back to may share its files.
+    let mut more: Vec<DbId> = newest.iter().copied().chain(about_to_be).chain(live).collect();
     while !more.is_empty() {
         let found: Vec<(DbId, Option<DbId>)> = deployments::table
             .filter(deployments::id.one_of(more))

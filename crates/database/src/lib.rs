@@ -81,9 +81,10 @@ pub use self::{
 };
 use self::{
     connection::{Manager, Pool},
-    deployments::LiveVersions,
+    deployments::ReadCache,
     group_commit::GroupCommit,
     identities::IdentityCache,
+    logs::Estimates,
     search::counts::CountCache,
     signals::SignalSource,
     statistics::Counters,
@@ -113,8 +114,9 @@ struct Shared {
     counters: Arc<Counters>,
     identities: IdentityCache,
     signals: SignalSource,
-    live_versions: LiveVersions,
+    read_cache: ReadCache,
     search_counts: CountCache,
+    log_estimates: Arc<Estimates>,
     storage: StorageState,
     lock_state: Option<LockState>,
     /// The last field, because it has to be dropped after the connections.
@@ -166,7 +168,7 @@ impl Database {
                 (Manager::SqliteReaders(file), Some(writer), IdentityCache::of_the_only_process(), signals)
             }
         };
-        let live_versions = LiveVersions::of(match &manager {
+        let read_cache = ReadCache::of(match &manager {
             Manager::SqliteReaders(file) => Some(file.clone()),
             Manager::Postgres(_) => None,
         });
@@ -190,8 +192,9 @@ impl Database {
             counters,
             identities,
             signals,
-            live_versions,
+            read_cache,
             search_counts: CountCache::new(),
+            log_estimates: Arc::default(),
             storage,
             lock_state: options.lock_state,
             _lock: options.lock,

@@ -5,12 +5,13 @@
 //! and costs the same however long the log is and wherever the page is.
 
 mod append;
+mod estimates;
 mod rows;
 mod search;
 mod trim;
 mod usage;
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
 use diesel::{prelude::*, sql_types::Text};
@@ -23,10 +24,15 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use self::append::append_within;
-pub(super) use self::append::{append, apply};
-use self::rows::LineRow;
-pub(super) use self::search::texts;
+use self::{
+    append::{Limits, append_within},
+    rows::LineRow,
+};
+pub(super) use self::{
+    append::{append, apply},
+    estimates::Estimates,
+    search::texts,
+};
 use super::{
     Database,
     columns::{DbId, DbTs},
@@ -43,8 +49,8 @@ impl LogSink for Database {
         if lines.is_empty() {
             return Ok(());
         }
-        let limits = self.log_limits;
-        self.write(move |connection| append_within(connection, &lines, limits)).await
+        let limits = self.limits();
+        self.write(move |connection| append_within(connection, &lines, &limits)).await
     }
 
     async fn append_printed(
@@ -57,16 +63,22 @@ impl LogSink for Database {
         if lines.is_empty() || self.shared.writer.is_some() {
             return self.append(lines).await;
         }
-        let limits = self.log_limits;
+        let limits = self.limits();
         self.write(move |connection| {
             append::require_last_printed(connection, deployment, after, &lines)?;
-            append_within(connection, &lines, limits)
+            append_within(connection, &lines, &limits)
         })
         .await
     }
 
     async fn trim(&self, keep: i64) -> Result<usize, StoreError> {
         self.write(move |connection| trim::trim(connection, keep)).await
+    }
+}
+
+impl Database {
+    fn limits(&self) -> Limits {
+        Limits { bytes: self.log_limits, estimates: Arc::clone(&self.shared.log_estimates) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use crate::routes::Route;
 const FILE: &str = "routes.json";
 const NEXT_FILE: &str = "routes.json.next";
 const FORMAT: u32 = 1;
+/// The end of a document without routes.
+const END: &str = "]}";
 
 /// The file with the routes.
 #[derive(Debug, Clone)]
@@ -31,7 +34,7 @@ pub(crate) struct Kept {
     pub(crate) lease: Option<u64>,
     /// The routes, and for each whether it was set since the machine booted and has not expired. The container
     /// of another one may have lost its address.
-    pub(crate) routes: Vec<(Route, bool)>,
+    pub(crate) routes: Vec<(Arc<KeptRoute>, bool)>,
 }
 
 impl Kept {
@@ -43,12 +46,42 @@ impl Kept {
     }
 }
 
+/// A route, and its text once it was written: there may be many, and most stay as they are.
+#[derive(Debug)]
+pub(crate) struct KeptRoute {
+    pub(crate) route: Route,
+    text: OnceLock<String>,
+}
+
+impl KeptRoute {
+    pub(crate) fn new(route: Route) -> Arc<Self> {
+        Arc::new(Self { route, text: OnceLock::new() })
+    }
+
+    fn text(&self) -> io::Result<&str> {
+        if let Some(text) = self.text.get() {
+            return Ok(text);
+        }
+        let text = serde_json::to_string(&self.route)?;
+        Ok(self.text.get_or_init(|| text))
+    }
+}
+
+impl PartialEq for KeptRoute {
+    fn eq(&self, other: &Self) -> bool {
+        self.route == other.route
+    }
+}
+
+impl Eq for KeptRoute {}
+
 #[derive(Serialize, Deserialize)]
 struct Document {
     format: u32,
     is_complete: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<u64>,
+    /// The last field: [`Store::text`] adds records to an empty list.
     routes: Vec<Record>,
 }
 
@@ -93,7 +126,7 @@ impl Store {
     pub(crate) fn save(&self, kept: &Kept) -> io::Result<()> {
         let next = self.folder.join(NEXT_FILE);
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
-        file.write_all(&serde_json::to_vec(&self.document(kept))?)?;
+        file.write_all(self.text(kept)?.as_bytes())?;
         file.sync_all()?;
         fs::rename(&next, self.folder.join(FILE))?;
         File::open(&self.folder)?.sync_all()
@@ -105,16 +138,75 @@ impl Store {
         Kept {
             is_complete: document.is_complete,
             lease: document.lease,
-            routes: routes.map(|record| (record.route, is_recent(&record.boot_id))).collect(),
+            routes: routes.map(|record| (KeptRoute::new(record.route), is_recent(&record.boot_id))).collect(),
         }
     }
 
-    fn document(&self, kept: &Kept) -> Document {
-        let records = kept.routes.iter().map(|(route, is_trusted)| Record {
-            boot_id: if *is_trusted { self.boot_id.clone() } else { String::new() },
-            route: route.clone(),
+    /// Returns the text of a [`Document`].
+    fn text(&self, kept: &Kept) -> io::Result<String> {
+        let Kept { is_complete, lease, ref routes } = *kept;
+        let empty = Document { format: FORMAT, is_complete, lease, routes: Vec::new() };
+        let mut text = serde_json::to_string(&empty)?;
+        text.truncate(text.len() - END.len());
+        let [trusted, other] =
+            [self.boot_id.as_str(), ""].map(|boot_id| serde_json::Value::from(boot_id).to_string());
+        for (number, (route, is_trusted)) in routes.iter().enumerate() {
+            let boot_id = if *is_trusted { &trusted } else { &other };
+            text += if number == 0 { "" } else { "," };
+            text += "{\"boot_id\":";
+            text += boot_id;
+            text += ",";
+            // The fields of the route follow in the same object.
+            text += route.text()?.strip_prefix('{').unwrap_or_default();
+        }
+        text += END;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{Endpoint, Target};
+
+    fn kept(lease: Option<u64>) -> Kept {
+        let endpoint = Endpoint { id: "c\"1".to_owned(), address: "10.0.0.1:80".parse().unwrap() };
+        let targets = [
+            Target::Endpoints(vec![endpoint]),
+            Target::Site { folder: "/{sites}/a".into() },
+            Target::Stopped,
+        ];
+        let routes = targets.into_iter().enumerate().map(|(number, target)| {
+            let hosts = vec![format!("{number}.example"), format!("www.{number}.example")];
+            let route = Route { application: number.to_string(), hosts, target, https_only: number == 1 };
+            (KeptRoute::new(route), number != 2)
         });
-        let Kept { is_complete, lease, .. } = *kept;
-        Document { format: FORMAT, is_complete, lease, routes: records.collect() }
+        Kept { is_complete: true, lease, routes: routes.collect() }
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store { folder: folder.path().to_owned(), boot_id: "b\"oot".to_owned() };
+        for kept in [kept(None), kept(Some(30)), Kept::default()] {
+            // The second time with the texts of the first.
+            for _ in 0..2 {
+                store.save(&kept).unwrap();
+                assert_eq!(store.load(), kept);
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_is_that_of_the_document() {
+        let store = Store { folder: PathBuf::new(), boot_id: "boot".to_owned() };
+        let kept = kept(Some(30));
+        let records = kept.routes.iter().map(|(kept, is_trusted)| Record {
+            boot_id: if *is_trusted { "boot" } else { "" }.to_owned(),
+            route: kept.route.clone(),
+        });
+        let document =
+            Document { format: FORMAT, is_complete: true, lease: Some(30), routes: records.collect() };
+        assert_eq!(store.text(&kept).unwrap(), serde_json::to_string(&document).unwrap());
     }
 }

@@ -11,6 +11,7 @@ mod figure;
 mod front_proxy;
 mod growth;
 mod http;
+mod large_installation;
 mod launch;
 mod log_lines;
 mod plot;
@@ -129,6 +130,7 @@ fn measure(section: Section, report: &mut Report, folder: &Path, effort: Effort)
         Section::Definitions => definitions::measure(report, effort),
         Section::Reconciler => reconciler::measure(report, folder, effort),
         Section::Replicas => replicas::measure(report, folder, effort),
+        Section::LargeInstallation => large_installation::measure(report, folder, effort),
     }
 }
 
@@ -146,9 +148,19 @@ fn build(only: Option<Section>) -> Result<()> {
         Some(Section::Reconciler) => (&["launchway-database"], &["rows"]),
         Some(Section::Search) => (&["launchway-database"], &["commits", "log_lines", "search"]),
         Some(Section::Proxies) => (&["launchway-proxy"], &["backend", "front_proxy"]),
+        Some(Section::LargeInstallation) => (&["launchway-infrastructure"], &["large_installation"]),
         _ => (
-            &["launchway-api", "launchway-proxy", "launchway-database"],
-            &["bare", "backend", "commits", "front_proxy", "log_lines", "rows", "search"],
+            &["launchway-api", "launchway-proxy", "launchway-database", "launchway-infrastructure"],
+            &[
+                "bare",
+                "backend",
+                "commits",
+                "front_proxy",
+                "large_installation",
+                "log_lines",
+                "rows",
+                "search",
+            ],
         ),
     };
     let mut programs = cargo("build --profile dist");

@@ -117,6 +117,7 @@ pub(crate) enum Section {
     Definitions,
     Reconciler,
     Replicas,
+    LargeInstallation,
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Appends to logs in the database.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use diesel::{prelude::*, upsert::excluded};
 use launchway_domain::{
@@ -11,7 +14,7 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use super::{rows::NewRow, usage};
+use super::{Estimates, rows::NewRow, usage};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
@@ -32,15 +35,27 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
     append(connection, lines)
 }
 
+/// The limits of logs, and the estimates of what they take.
+pub(super) struct Limits {
+    pub(super) bytes: LogLimits,
+    pub(super) estimates: Arc<Estimates>,
+}
+
 /// Appends lines, and deletes the oldest ones of logs that exceed `limits`.
-pub(crate) fn append_within(
+pub(super) fn append_within(
     connection: &mut AnyConnection,
     lines: &[NewLine],
-    limits: LogLimits,
+    limits: &Limits,
 ) -> Result<(), QueryError> {
     append(connection, lines)?;
     let there = those_that_are_there(connection, applications_of(lines))?;
-    usage::enforce(connection, there.into_iter(), limits)
+    let mut appended: BTreeMap<Uuid, i64> = there.into_iter().map(|application| (application, 0)).collect();
+    for line in lines {
+        if let Some(bytes) = appended.get_mut(&line.application_id.into()) {
+            *bytes += usage::bytes_of(&line.text);
+        }
+    }
+    usage::enforce(connection, appended, limits)
 }
 
 /// Fails with `Stale` unless the newest line that `deployment` has printed is of the time `after`. No other transaction
@@ -92,8 +107,7 @@ pub(crate) fn append(connection: &mut AnyConnection, lines: &[NewLine]) -> Resul
     }
     let mut bytes: BTreeMap<Uuid, i64> = BTreeMap::new();
     for row in &rows {
-        let text = i64::try_from(row.log.len()).unwrap_or(i64::MAX / 2);
-        *bytes.entry(row.application_id.0).or_default() += text + usage::LINE_OVERHEAD;
+        *bytes.entry(row.application_id.0).or_default() += usage::bytes_of(&row.log);
     }
     insert_in_chunks!(connection, application_logs::table, &rows);
     for (application, bytes) in bytes {

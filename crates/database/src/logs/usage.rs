@@ -3,14 +3,20 @@
 //! **Invariant:** `log_usage` has the bytes of the kept lines of each application. It changes in the
 //! transaction that appends or deletes lines, under the lock on the head of that log.
 
+use std::{collections::BTreeMap, time::Instant};
+
 use diesel::{prelude::*, sql_types::BigInt, upsert::excluded};
 use launchway_domain::{
     ids::{ApplicationId, DeploymentId},
-    logs::{Level, LogLimits, NewLine},
+    logs::{Level, NewLine},
 };
 use uuid::Uuid;
 
-use super::{append::append, trim::forget};
+use super::{
+    Estimates,
+    append::{Limits, append},
+    trim::forget,
+};
 use crate::{
     columns::DbId,
     connection::AnyConnection,
@@ -21,10 +27,15 @@ use crate::{
 };
 
 /// The bytes that a line takes in addition to its text: those of its row and of its index entries.
-pub(super) const LINE_OVERHEAD: i64 = 100;
+const LINE_OVERHEAD: i64 = 100;
 /// The lines per step, and the most steps, because other writers wait meanwhile.
 const STEP: i64 = 1000;
 const MOST_STEPS: usize = 20;
+
+/// Returns the bytes of one line.
+pub(super) fn bytes_of(text: &str) -> i64 {
+    i64::try_from(text.len()).unwrap_or(i64::MAX / 2) + LINE_OVERHEAD
+}
 
 /// Returns the SQL for the bytes of one line, or of the sum of several.
 pub(super) fn line_bytes(connection: &AnyConnection, is_sum: bool) -> Literal<BigInt> {
@@ -49,19 +60,20 @@ pub(super) fn add(connection: &mut AnyConnection, application: DbId, bytes: i64)
 }
 
 /// Deletes the oldest lines of logs that exceed their limit, and appends a line about it to each. The heads
-/// of `appended` are locked.
+/// of `appended`, which has the bytes that were appended to each log, are locked.
 pub(super) fn enforce(
     connection: &mut AnyConnection,
-    appended: impl Iterator<Item = Uuid>,
-    limits: LogLimits,
+    appended: BTreeMap<Uuid, i64>,
+    Limits { bytes: limits, estimates }: &Limits,
 ) -> Result<(), QueryError> {
-    for application in appended.map(DbId) {
+    for (application, appended) in appended {
+        let application = DbId(application);
         let bytes: Option<i64> =
             log_usage::table.find(application).select(log_usage::bytes).first(connection).optional()?;
         if let Some(excess) = excess(bytes.unwrap_or_default(), limits.application) {
             shorten(connection, application, excess, "LAUNCHWAY_APPLICATION_LOG_SIZE")?;
         }
-        enforce_organization(connection, application, limits.organization)?;
+        enforce_organization(connection, (application, appended), limits.organization, estimates)?;
     }
     Ok(())
 }
@@ -74,8 +86,9 @@ fn excess(bytes: i64, limit: u64) -> Option<i64> {
 
 fn enforce_organization(
     connection: &mut AnyConnection,
-    application: DbId,
+    (application, appended): (DbId, i64),
     limit: u64,
+    estimates: &Estimates,
 ) -> Result<(), QueryError> {
     if limit == 0 {
         return Ok(());
@@ -86,6 +99,10 @@ fn enforce_organization(
         .first(connection)
         .optional()?;
     let Some(organization) = organization else { return Ok(()) };
+    let now = Instant::now();
+    if estimates.add(organization.0, appended, limit, now) {
+        return Ok(());
+    }
     let logs = || {
         log_usage::table
             .inner_join(applications::table.on(applications::id.eq(log_usage::application_id)))
@@ -93,7 +110,9 @@ fn enforce_organization(
             .filter(applications::deleted_at.is_null())
     };
     let all: Vec<i64> = logs().select(log_usage::bytes).load(connection)?;
-    let Some(excess) = excess(all.iter().sum(), limit) else { return Ok(()) };
+    let all = all.iter().sum();
+    estimates.set(organization.0, all, now);
+    let Some(excess) = excess(all, limit) else { return Ok(()) };
     let largest: DbId =
         logs().order(log_usage::bytes.desc()).select(log_usage::application_id).first(connection)?;
     if largest.0 == application.0 || try_hold(connection, largest)? {

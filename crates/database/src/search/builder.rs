@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use diesel::{prelude::*, sql_types::Bool};
+use diesel::{dsl::exists, prelude::*, sql_types::Bool};
 use launchway_domain::store::StoreError;
 use tokio::time;
 
 use super::{
-    blocks::{first_whole_block, numbers_of},
+    blocks::{ROWS, first_whole_block, numbers_of},
     index::{Kind, MARK, Owner},
     posting_list::Builder,
 };
@@ -96,14 +96,20 @@ fn next_due(connection: &mut AnyConnection) -> Result<Option<DueBlock>, QueryErr
     if let Some((chain, block)) = chain {
         return Ok(Some(DueBlock { owner: Owner { kind: Kind::Audit, id: chain.0 }, block }));
     }
+    // Not a join: most logs are shorter than a block, and nothing else is looked up for them.
+    let is_there = exists(
+        applications::table
+            .filter(applications::id.eq(log_heads::application_id))
+            .filter(applications::deleted_at.is_null()),
+    );
     let log: Option<(DbId, Option<i64>)> = log_heads::table
-        .inner_join(applications::table.on(applications::id.eq(log_heads::application_id)))
         .left_join(
             search_indexes::table.on(search_indexes::owner_id
                 .eq(log_heads::application_id)
                 .and(search_indexes::kind.eq(Kind::Log.as_str()))),
         )
-        .filter(applications::deleted_at.is_null())
+        .filter(log_heads::last_number.ge(log_heads::first_number + (ROWS - 1)))
+        .filter(is_there)
         .filter(literal::<Bool>(
             "log_heads.last_number
              >= (COALESCE(search_indexes.next_block, (log_heads.first_number + 4094) / 4096) + 1) * 4096",
@@ -209,7 +215,6 @@ fn store(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::blocks::ROWS;
 
     #[test]
     fn statements_name_the_size_of_a_block() {

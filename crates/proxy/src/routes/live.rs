@@ -16,7 +16,7 @@ use tokio::{
 
 use super::Route;
 use crate::{
-    store::{Kept, Store},
+    store::{Kept, KeptRoute, Store},
     table::{SharedState, Table},
     traffic::Snapshot,
     upstream::{Destination, Upstream},
@@ -72,21 +72,17 @@ impl LiveRoutes {
     }
 
     pub(crate) async fn set(&self, route: Route) -> Result<(), ChangeError> {
-        self.change(move |kept| {
-            kept.routes.retain(|(other, _)| other.application != route.application);
-            kept.routes.push((route, true));
-        })
-        .await
+        self.change(|old| old.with(route, &self.ground)).await
     }
 
     pub(crate) async fn remove(&self, application: &str) -> Result<(), ChangeError> {
-        self.change(|kept| kept.routes.retain(|(route, _)| route.application != application)).await
+        self.change(|old| Ok(old.without(application))).await
     }
 
     pub(crate) async fn replace_all(&self, routes: Vec<Route>) -> Result<(), ChangeError> {
-        self.change(|kept| {
+        self.change_kept(|kept| {
             kept.is_complete = true;
-            kept.routes = routes.into_iter().map(|route| (route, true)).collect();
+            kept.routes = routes.into_iter().map(|route| (KeptRoute::new(route), true)).collect();
         })
         .await
     }
@@ -96,7 +92,7 @@ impl LiveRoutes {
     pub(crate) async fn lease(&self, lease: Option<u64>) -> Result<(), ChangeError> {
         // Most calls only renew: the table stays as it is.
         if self.table.load().lease() != lease {
-            self.change(|kept| kept.lease = lease).await?;
+            self.change_kept(|kept| kept.lease = lease).await?;
         }
         *self.expiry() = lease.map(expiry_of);
         Ok(())
@@ -109,7 +105,7 @@ impl LiveRoutes {
             return;
         }
         tracing::warn!("routes were not confirmed in time, containers wait for new ones");
-        match self.change(Kept::expire).await {
+        match self.change_kept(Kept::expire).await {
             Ok(()) => *self.expiry() = None,
             Err(error) => tracing::error!(?error, "routes did not expire"),
         }
@@ -139,12 +135,20 @@ impl LiveRoutes {
         timeout(limit, drained).await.is_ok()
     }
 
-    async fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), ChangeError> {
+    /// Makes a change that may concern all routes.
+    async fn change_kept(&self, change: impl FnOnce(&mut Kept)) -> Result<(), ChangeError> {
+        self.change(|old| {
+            let mut kept = old.kept();
+            change(&mut kept);
+            Table::new(kept, old, &self.ground)
+        })
+        .await
+    }
+
+    async fn change(&self, change: impl FnOnce(&Table) -> Result<Table, String>) -> Result<(), ChangeError> {
         let store = self.freeze().await;
         let old = self.table.load_full();
-        let mut kept = old.kept();
-        change(&mut kept);
-        let new = Table::new(kept, &old, &self.ground).map_err(ChangeError::Refused)?;
+        let new = change(&old).map_err(ChangeError::Refused)?;
         let (before, after) = (old.kept(), new.kept());
         if before != after {
             // On disk first: an acknowledged change must survive, an unacknowledged one may.
@@ -165,9 +169,8 @@ impl LiveRoutes {
 
     fn retire(&self, old: &Table, new: &Table) {
         let mut retired = self.retired();
-        for place in old.places() {
+        for (place, stays) in old.changed_in(new) {
             let name = &place.application.name;
-            let stays = new.balancer_of(name);
             for upstream in place.balancer.upstreams() {
                 if !stays.is_some_and(|balancer| balancer.contains(upstream)) {
                     retired.entry(name.to_string()).or_default().push(Arc::downgrade(upstream));

@@ -23,19 +23,24 @@ pub(crate) fn post(port: u16, path: &str, token: Option<&str>, json: &str) -> Re
 /// A connection that is kept alive, so that only the response is measured.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
-    authorization: String,
+    headers: String,
 }
 
 impl Connection {
     /// Connects to a server, for requests with this bearer token.
     pub(crate) fn open(port: u16, token: Option<&str>) -> Result<Self> {
+        let authorization =
+            token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+        Self::open_with(port, format!("Host: localhost\r\n{authorization}"))
+    }
+
+    /// Connects to a server, for requests with these lines of a head, the host among them.
+    pub(crate) fn open_with(port: u16, headers: String) -> Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let stream = TcpStream::connect_timeout(&address, TIMEOUT).context("cannot connect to the server")?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
-        let authorization =
-            token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-        Ok(Self { stream: BufReader::new(stream), authorization })
+        Ok(Self { stream: BufReader::new(stream), headers })
     }
 
     /// Sends a GET request; returns the body of a successful response.
@@ -51,7 +56,7 @@ impl Connection {
     }
 
     fn exchange(&mut self, request: &str, rest: &str) -> Result<String> {
-        let text = format!("{request} HTTP/1.1\r\nHost: localhost\r\n{}{rest}", self.authorization);
+        let text = format!("{request} HTTP/1.1\r\n{}{rest}", self.headers);
         let written = self.stream.get_mut().write_all(text.as_bytes());
         let read = written.map_err(Into::into).and_then(|()| read_response(&mut self.stream));
         let (status, body) = read.with_context(|| format!("{request} did not answer"))?;

@@ -9,10 +9,14 @@ use std::path::Path;
 
 use anyhow::Result;
 
-pub(crate) use self::containers::{DEPLOYMENT, copy_id};
 use self::{
     containers::ContainerState,
     installation::{Installation, Usage},
+};
+pub(crate) use self::{
+    containers::{DEPLOYMENT, copy_id},
+    fake_engine::FakeEngine,
+    installation::write_client,
 };
 use crate::bench::{Effort, Figure, Report, Sample};
 

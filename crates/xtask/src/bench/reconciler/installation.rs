@@ -154,7 +154,7 @@ impl Installation {
 }
 
 /// Writes a docker client that finds nothing, and whose `docker logs` blocks while the file `hold` exists.
-fn write_client(folder: &Path) -> Result<()> {
+pub(crate) fn write_client(folder: &Path) -> Result<()> {
     let (file, hold) = (folder.join("docker"), folder.join(HOLD));
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = logs ] && while [ -e '{}' ]; do sleep 1; done\nexit 0\n",
