@@ -16,6 +16,7 @@ mod power_cuts;
 mod replicas;
 mod restarts;
 mod slow_clients;
+mod swarm;
 
 use crate::{options::Options, section::Section};
 
@@ -23,7 +24,7 @@ use crate::{options::Options, section::Section};
 type Campaign = fn(&Options) -> Section;
 
 /// In the order of the report.
-pub(crate) const CAMPAIGNS: [(&str, Campaign); 17] = [
+pub(crate) const CAMPAIGNS: [(&str, Campaign); 18] = [
     ("kills-sqlite", kills::on_sqlite),
     ("kills-postgres", kills::on_postgres),
     ("crash-points", crash_points::run),
@@ -35,6 +36,7 @@ pub(crate) const CAMPAIGNS: [(&str, Campaign); 17] = [
     ("hung-engine", hung_engine::run),
     ("restarts", restarts::run),
     ("replicas", replicas::run),
+    ("swarm", swarm::run),
     ("tenants", hostile_tenant::run),
     ("slow-clients", slow_clients::run),
     ("guesses", login_attempts::run),

@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::Write as _,
     os::unix::fs::chown,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 
 use crate::stage::free_port;
 
+const LOOPBACK: &str = "127.0.0.1";
 /// The timeout of a start, also after a crash.
 const START: Duration = Duration::from_secs(60);
 
@@ -24,6 +26,7 @@ const START: Duration = Duration::from_secs(60);
 pub(crate) struct Cluster {
     child: Child,
     binaries: PathBuf,
+    address: &'static str,
     port: u16,
     folder: TempDir,
 }
@@ -48,6 +51,11 @@ pub(crate) enum End {
 impl Cluster {
     /// Creates a cluster, and waits until it accepts connections.
     pub(crate) fn start() -> Self {
+        Self::start_at(LOOPBACK, "127.0.0.0/8")
+    }
+
+    /// The same at another address of this machine, for clients of another network.
+    pub(crate) fn start_at(address: &'static str, network: &str) -> Self {
         let binaries = binaries().expect("PostgreSQL is installed");
         // Root's own temporary folder may be closed to the user that runs it.
         let parent = if is_root() { PathBuf::from("/tmp") } else { env::temp_dir() };
@@ -64,16 +72,19 @@ impl Cluster {
             .stdout(Stdio::null())
             .status();
         assert!(made.unwrap().success(), "initdb");
+        let rules = folder.path().join("cluster/pg_hba.conf");
+        let mut rules = fs::OpenOptions::new().append(true).open(rules).unwrap();
+        writeln!(rules, "host all all {network} trust").unwrap();
         let port = free_port();
-        let child = run(&binaries, folder.path(), port);
-        let cluster = Self { child, binaries, port, folder };
+        let child = run(&binaries, folder.path(), address, port);
+        let cluster = Self { child, binaries, address, port, folder };
         cluster.wait();
         cluster
     }
 
     /// Returns the URL of its database.
     pub(crate) fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://postgres@{}:{}/postgres", self.address, self.port)
     }
 
     /// Returns the folder of its files.
@@ -116,11 +127,11 @@ impl Cluster {
     /// Starts the server again, and waits until it accepts connections.
     pub(crate) fn restart(&mut self) {
         let started = Instant::now();
-        self.child = run(&self.binaries, self.folder.path(), self.port);
+        self.child = run(&self.binaries, self.folder.path(), self.address, self.port);
         while PgConnection::establish(&self.url()).is_err() {
             // It refuses to start while a child of the killed one is still there.
             if self.child.try_wait().unwrap().is_some() {
-                self.child = run(&self.binaries, self.folder.path(), self.port);
+                self.child = run(&self.binaries, self.folder.path(), self.address, self.port);
             }
             assert!(started.elapsed() < START, "PostgreSQL does not start again");
             sleep(Duration::from_millis(20));
@@ -152,11 +163,11 @@ impl Drop for Cluster {
     }
 }
 
-fn run(binaries: &Path, folder: &Path, port: u16) -> Child {
+fn run(binaries: &Path, folder: &Path, address: &str, port: u16) -> Child {
     let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
     as_postgres(&binaries.join("postgres"), folder)
-        .args(["-D", "cluster", "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="])
-        .args(["-c", &format!("port={port}")])
+        .args(["-D", "cluster", "-c", "unix_socket_directories="])
+        .args(["-c", &format!("listen_addresses={address}"), "-c", &format!("port={port}")])
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()

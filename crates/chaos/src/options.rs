@@ -5,12 +5,14 @@ use std::path::PathBuf;
 /// The usage text, printed for a wrong command line.
 pub(crate) const USAGE: &str = "\
 usage: launchway-chaos <campaign> --server <file> --verifier <file> [--long] [--kills <n>] [--every <n>]
+                       [--applications <n>]
 
   --server <file>    the binary `launchway` that is tried
   --verifier <file>  the binary `launchway-verify`
   --long             tries as much as a report needs; otherwise, as a test can wait for
   --kills <n>        how often a server, or an engine, is killed by the campaigns that do so
-  --every <n>        tries only every n-th write of `crash-points`";
+  --every <n>        tries only every n-th write of `crash-points`
+  --applications <n> the number of applications with which `swarm` measures the servers at rest";
 
 /// The options of one campaign.
 #[derive(Debug, Clone)]
@@ -21,6 +23,7 @@ pub(crate) struct Options {
     pub(crate) is_long: bool,
     kills: Option<usize>,
     every: Option<usize>,
+    applications: Option<usize>,
 }
 
 impl Options {
@@ -28,7 +31,7 @@ impl Options {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let campaign = arguments.next().ok_or("no campaign given")?;
         let (mut server, mut verifier, mut is_long) = (None, None, false);
-        let (mut kills, mut every) = (None, None);
+        let (mut kills, mut every, mut applications) = (None, None, None);
         while let Some(name) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("`{name}` wants a value"));
             match name.as_str() {
@@ -36,6 +39,7 @@ impl Options {
                 "--verifier" => verifier = Some(PathBuf::from(value()?)),
                 "--long" => is_long = true,
                 "--kills" => kills = Some(number(&name, &value()?)?),
+                "--applications" => applications = Some(number(&name, &value()?)?),
                 "--every" => every = Some(number(&name, &value()?)?),
                 _ => return Err(format!("there is no option `{name}`")),
             }
@@ -48,6 +52,7 @@ impl Options {
             is_long,
             kills,
             every,
+            applications,
         })
     }
 
@@ -59,6 +64,11 @@ impl Options {
     /// Returns the stride between writes that are tried.
     pub(crate) fn every(&self, short: usize) -> usize {
         self.every.unwrap_or_else(|| self.count(short, 1))
+    }
+
+    /// Returns the number of applications with which servers are measured at rest.
+    pub(crate) fn applications(&self) -> usize {
+        self.applications.unwrap_or_else(|| self.count(0, 200))
     }
 
     /// The number of times that a Docker engine is restarted or killed.
@@ -102,6 +112,9 @@ mod tests {
         assert_eq!(parse("crash-points --server a --verifier b").unwrap().every(9), 9);
         assert_eq!(parse("crash-points --server a --verifier b --long --every 4").unwrap().every(9), 4);
         assert!(parse("crash-points --server a --verifier b --every 0").is_err());
+        assert_eq!(parse("swarm --server a --verifier b").unwrap().applications(), 0);
+        assert_eq!(parse("swarm --server a --verifier b --long").unwrap().applications(), 200);
+        assert_eq!(parse("swarm --server a --verifier b --applications 30").unwrap().applications(), 30);
     }
 
     #[test]

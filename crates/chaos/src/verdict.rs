@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -87,14 +87,19 @@ pub(crate) fn tell_engine(section: &mut Section, figures: &Figures) {
 
 /// Adds an acknowledgement and a log line that never existed: each must be found as lost.
 pub(crate) fn invent(section: &mut Section, stage: &Stage) {
-    let ledger = stage.folder().join("invented");
-    fs::copy(stage.ledger(), &ledger).unwrap();
+    invent_beside(section, &stage.question(), stage.folder(), &stage.applications[0]);
+}
+
+/// The same for an installation by its question, with `folder` for a second ledger.
+pub(crate) fn invent_beside(section: &mut Section, question: &Question, folder: &Path, application: &str) {
+    let ledger = folder.join("invented");
+    fs::copy(&question.ledger, &ledger).unwrap();
     let book = Ledger::open(&ledger).unwrap();
-    let application = stage.applications[0].clone();
+    let application = application.to_owned();
     let line = "01980000-0000-7000-8000-00ffffffffff".to_owned();
     book.note(Fact::Accepted { deployment: line.clone() }).unwrap();
     book.note(Fact::Shown { application, line, text: "never shown".to_owned() }).unwrap();
-    let question = Question { ledger, ..stage.question() };
+    let question = Question { ledger, ..question.clone() };
     let figures = question.ask().expect("the verifier can read everything");
     section.control("one invented acknowledgement, found as lost", usize::from(figures.lost == 1));
     section.control("one invented log line, found as lost", usize::from(figures.lines_lost == 1));

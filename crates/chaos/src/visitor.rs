@@ -56,9 +56,18 @@ impl Response {
     }
 
     fn word(&self, name: &str) -> Option<&str> {
-        let (_, rest) = self.body.split_once(name)?;
-        rest.split_whitespace().next()
+        word(&self.body, name)
     }
+}
+
+/// Returns the application whose page is in a text.
+pub(crate) fn application_in(text: &str) -> Option<&str> {
+    word(text, APPLICATION)
+}
+
+fn word<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(name)?;
+    rest.split_whitespace().next()
 }
 
 fn parse(text: &str) -> Option<Response> {

@@ -1,4 +1,5 @@
-//! The short form of every campaign, except `conformance`, which needs a program that few machines have.
+//! The short form of every campaign, except `conformance`, which needs a program that few machines have, and `swarm`, which
+//! takes ten minutes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{path::Path, process::Command};

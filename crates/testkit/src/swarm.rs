@@ -3,6 +3,9 @@
 //! Needs root, `dockerd`, `docker-registry`, `ip` and `nsenter`. The engine of this machine is never touched. There is one
 //! laboratory at a time, because its addresses are fixed.
 
+mod machines;
+mod reach;
+
 use std::{
     env, fs,
     fs::File,
@@ -11,21 +14,23 @@ use std::{
     time::Duration,
 };
 
+use self::machines::{make_node, make_switch, remove_leftovers};
+pub use self::reach::LocalContainer;
 use crate::{docker::save_base_image, server::binary, wait::until_within};
 
-/// The namespace of the switch. On the machine's own bridges its packet filter could drop packets.
-const SWITCH: &str = "lwt-switch";
-/// The interface of this machine that is connected to the switch.
-const HOST: &str = "lwt-host";
 /// The address of this machine.
 const HOST_ADDRESS: &str = "10.78.0.1";
+/// The network of all machines.
+const NETWORK: &str = "10.78.0.0/24";
 const REGISTRY_PORT: u16 = 5005;
 /// The time that an engine may take to start, or to join.
 const START_TIME: Duration = Duration::from_secs(60);
 
-/// A Swarm with one manager; its nodes are numbered from 1, and the first one is the manager.
+/// A Swarm, whose nodes are numbered from 1. The first ones are managers.
 pub struct SwarmLab {
     folder: PathBuf,
+    /// The program that prepares nodes.
+    program: PathBuf,
     engines: Vec<Child>,
     registry: Option<Child>,
     /// Released when everything else has ended.
@@ -33,14 +38,25 @@ pub struct SwarmLab {
 }
 
 impl SwarmLab {
-    /// Starts `nodes` engines and the registry, and joins them to a Swarm whose nodes may run applications.
+    /// Starts `nodes` engines and the registry, and joins them to a Swarm with one manager, whose nodes may run
+    /// applications.
     ///
     /// # Panics
     ///
     /// If something is missing on this machine.
     #[must_use]
     pub fn start(nodes: usize) -> Self {
-        let mut lab = Self::of_separate_engines(nodes);
+        Self::with_managers(nodes, 1, binary())
+    }
+
+    /// The same with several managers. Nodes are prepared by `program`, a binary of Launchway.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn with_managers(nodes: usize, managers: usize, program: PathBuf) -> Self {
+        let mut lab = Self::start_engines(nodes, managers, program);
         for node in 1..=nodes {
             let prepared = lab.prepare(node);
             assert!(prepared.status.success(), "{}", String::from_utf8_lossy(&prepared.stderr));
@@ -49,11 +65,12 @@ impl SwarmLab {
             1,
             &["swarm", "init", "--advertise-addr", &lab.address(1), "--dispatcher-heartbeat", "2s"],
         );
-        let token = lab.docker(1, &["swarm", "join-token", "--quiet", "worker"]);
-        let manager = format!("{}:2377", lab.address(1));
+        let first = format!("{}:2377", lab.address(1));
         for node in 2..=nodes {
+            let role = if node <= managers { "manager" } else { "worker" };
+            let token = lab.docker(1, &["swarm", "join-token", "--quiet", role]);
             let address = lab.address(node);
-            lab.docker(node, &["swarm", "join", "--token", &token, "--advertise-addr", &address, &manager]);
+            lab.docker(node, &["swarm", "join", "--token", &token, "--advertise-addr", &address, &first]);
         }
         for node in 1..=nodes {
             let name = Self::hostname(node);
@@ -70,12 +87,17 @@ impl SwarmLab {
     /// As [`start`](Self::start).
     #[must_use]
     pub fn of_separate_engines(nodes: usize) -> Self {
+        Self::start_engines(nodes, 1, binary())
+    }
+
+    /// Starts engines. The first `builders` get the base image.
+    fn start_engines(nodes: usize, builders: usize, program: PathBuf) -> Self {
         let lock = File::create(env::temp_dir().join("launchway-test-swarm.lock")).unwrap();
         lock.lock().unwrap();
         let folder = env::temp_dir().join("launchway-test-swarm");
         remove_leftovers(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let mut lab = Self { folder, engines: Vec::new(), registry: None, _lock: lock };
+        let mut lab = Self { folder, program, engines: Vec::new(), registry: None, _lock: lock };
         make_switch();
         for node in 1..=nodes {
             make_node(node);
@@ -89,17 +111,19 @@ impl SwarmLab {
         }
         let image = lab.folder.join("base.tar");
         save_base_image(&image);
-        lab.docker(1, &["load", "--quiet", "--input", &image.display().to_string()]);
+        for node in 1..=builders {
+            lab.docker(node, &["load", "--quiet", "--input", &image.display().to_string()]);
+        }
         lab
     }
 
-    /// Returns the settings of a server that runs on the manager.
+    /// Returns the settings of a server that runs on a manager.
     #[must_use]
-    pub fn settings(&self) -> Vec<(String, String)> {
+    pub fn settings(&self, manager: usize) -> Vec<(String, String)> {
         let own = |name: &str, value: String| (name.to_owned(), value);
         vec![
             own("PATH", env::var("PATH").unwrap()),
-            own("DOCKER_HOST", self.host(1)),
+            own("DOCKER_HOST", self.host(manager)),
             own("LAUNCHWAY_ENGINE", "swarm".to_owned()),
             own("LAUNCHWAY_REGISTRY", self.registry()),
             own("LAUNCHWAY_IMAGE_REGISTRIES", format!("public,{}", self.registry())),
@@ -111,6 +135,18 @@ impl SwarmLab {
     #[must_use]
     pub fn address(&self, node: usize) -> String {
         format!("10.78.0.{}", 10 + node)
+    }
+
+    /// Returns the address of this machine in the network of the laboratory.
+    #[must_use]
+    pub fn own_address(&self) -> &'static str {
+        HOST_ADDRESS
+    }
+
+    /// Returns the network of the laboratory.
+    #[must_use]
+    pub fn network(&self) -> &'static str {
+        NETWORK
     }
 
     /// Returns the name of the machine that a node is.
@@ -143,6 +179,19 @@ impl SwarmLab {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// The same, repeated until it succeeds: a manager refuses commands while there is no leader.
+    ///
+    /// # Panics
+    ///
+    /// If it does not succeed within a minute.
+    pub fn docker_at_last(&self, node: usize, arguments: &[&str]) -> String {
+        until_within(START_TIME, "a manager that takes commands", || {
+            let output = self.try_docker(node, arguments);
+            let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            output.status.success().then_some(text)
+        })
+    }
+
     /// Runs docker on a node.
     ///
     /// # Panics
@@ -164,30 +213,12 @@ impl SwarmLab {
 
     /// Unplugs the network cable of a node.
     pub fn cut(&self, node: usize) {
-        ip(&["-n", SWITCH, "link", "set", &cable(node), "down"]);
+        machines::disconnect(node);
     }
 
     /// Plugs the network cable of a node in again.
     pub fn rejoin(&self, node: usize) {
-        ip(&["-n", SWITCH, "link", "set", &cable(node), "up"]);
-    }
-
-    /// Returns the services with a label, by the machines of their running containers.
-    #[must_use]
-    pub fn running_on(&self, deployment: &str) -> Vec<String> {
-        let filter = format!("label=launchway.deployment={deployment}");
-        let services = self.docker(1, &["service", "ls", "--quiet", "--filter", &filter]);
-        let mut machines = Vec::new();
-        for service in services.lines() {
-            let format = "{{.Node}} {{.CurrentState}}";
-            let states = ["service", "ps", "--filter", "desired-state=running", "--format", format, service];
-            let listed = self.docker(1, &states);
-            let running = listed.lines().filter_map(|line| line.split_once(' '));
-            let running = running.filter(|(_, state)| state.starts_with("Running"));
-            machines.extend(running.map(|(machine, _)| machine.to_owned()));
-        }
-        machines.sort();
-        machines
+        machines::connect(node);
     }
 
     /// Starts the registry, or starts it again with what it had.
@@ -243,7 +274,7 @@ impl SwarmLab {
             .arg(option("config-file", &home.join("daemon.json")))
             .args([&option("data-root", &home.join("data")), &option("exec-root", &home.join("exec"))])
             .args([&option("pidfile", &home.join("pid")), &format!("--host={}", self.host(node))])
-            .arg("--insecure-registry=10.78.0.0/24");
+            .arg(format!("--insecure-registry={NETWORK}"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         command.spawn().expect("this test needs nsenter, of the package util-linux")
     }
@@ -252,42 +283,12 @@ impl SwarmLab {
     ///
     /// # Panics
     ///
-    /// If there is no binary.
+    /// If there is no `nsenter`.
     pub fn prepare(&self, node: usize) -> Output {
         let settings = self.home(node).join("daemon.json");
-        let mut command = self.command_on(node, &binary());
-        command.args(["node", "prepare", "--address", &self.address(node), "--network", "10.78.0.0/24"]);
+        let mut command = self.command_on(node, &self.program);
+        command.args(["node", "prepare", "--address", &self.address(node), "--network", NETWORK]);
         command.arg("--engine-config").arg(settings).stdin(Stdio::null()).output().unwrap()
-    }
-
-    /// Removes the rules of the packet filter by which containers do not reach other nodes.
-    ///
-    /// # Panics
-    ///
-    /// If that fails.
-    pub fn flush_rules(&self, node: usize) {
-        let mut command = self.command_on(node, Path::new("iptables"));
-        assert!(command.args(["--wait", "--flush", "DOCKER-USER"]).status().unwrap().success());
-    }
-
-    /// Returns the address of a container at the bridge by which it reaches the network of its node.
-    #[must_use]
-    pub fn gateway_address(&self, node: usize, container: &str) -> String {
-        let process = self.docker(node, &["inspect", "--format", "{{.State.Pid}}", container]);
-        let mut command = Command::new("nsenter");
-        command.args([
-            &format!("--net=/proc/{process}/ns/net"),
-            "ip",
-            "-4",
-            "-o",
-            "address",
-            "show",
-            "dev",
-            "eth1",
-        ]);
-        let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        let address = output.split_whitespace().skip_while(|word| *word != "inet").nth(1);
-        address.and_then(|address| address.split('/').next()).expect("it has an address").to_owned()
     }
 }
 
@@ -302,62 +303,4 @@ impl Drop for SwarmLab {
         }
         remove_leftovers(&self.folder);
     }
-}
-
-/// Ends the engines of a test that was killed, and removes its namespaces and files.
-fn remove_leftovers(folder: &Path) {
-    for home in fs::read_dir(folder).into_iter().flatten().flatten() {
-        for file in ["pid", "exec/containerd/containerd.pid"] {
-            let Ok(id) = fs::read_to_string(home.path().join(file)) else { continue };
-            let line = fs::read(format!("/proc/{}/cmdline", id.trim())).unwrap_or_default();
-            if String::from_utf8_lossy(&line).contains(&folder.display().to_string()) {
-                let _ = Command::new("kill").args(["-s", "KILL", id.trim()]).status();
-            }
-        }
-    }
-    let namespaces = Command::new("ip").args(["netns", "list"]).output().unwrap().stdout;
-    for line in String::from_utf8_lossy(&namespaces).lines() {
-        let name = line.split_whitespace().next().unwrap_or_default();
-        if name.starts_with("lwt-") {
-            let _ = Command::new("ip").args(["netns", "delete", name]).status();
-        }
-    }
-    let _ = Command::new("ip").args(["link", "delete", HOST]).stderr(Stdio::null()).status();
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let mut mounts: Vec<&str> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    mounts.retain(|mount| Path::new(mount).starts_with(folder));
-    for mount in mounts.iter().rev() {
-        let _ = Command::new("umount").args(["--lazy", mount]).status();
-    }
-    let _ = fs::remove_dir_all(folder);
-}
-
-fn make_switch() {
-    ip(&["netns", "add", SWITCH]);
-    ip(&["-n", SWITCH, "link", "add", "br0", "type", "bridge"]);
-    ip(&["-n", SWITCH, "link", "set", "br0", "up"]);
-    ip(&["link", "add", HOST, "type", "veth", "peer", "name", "lwt-h", "netns", SWITCH]);
-    ip(&["-n", SWITCH, "link", "set", "lwt-h", "master", "br0", "up"]);
-    ip(&["address", "add", &format!("{HOST_ADDRESS}/24"), "dev", HOST]);
-    ip(&["link", "set", HOST, "up"]);
-}
-
-fn make_node(node: usize) {
-    let (space, cable) = (SwarmLab::hostname(node), cable(node));
-    ip(&["netns", "add", &space]);
-    ip(&["link", "add", &cable, "netns", SWITCH, "type", "veth", "peer", "name", "eth0", "netns", &space]);
-    ip(&["-n", SWITCH, "link", "set", &cable, "master", "br0", "up"]);
-    ip(&["-n", &space, "address", "add", &format!("10.78.0.{}/24", 10 + node), "dev", "eth0"]);
-    ip(&["-n", &space, "link", "set", "eth0", "up"]);
-    ip(&["-n", &space, "link", "set", "lo", "up"]);
-}
-
-fn cable(node: usize) -> String {
-    format!("lwt-v{node}")
-}
-
-fn ip(arguments: &[&str]) {
-    let output =
-        Command::new("ip").args(arguments).output().expect("this test needs ip, of the package iproute2");
-    assert!(output.status.success(), "ip {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

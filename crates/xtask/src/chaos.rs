@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The campaigns of `crates/chaos`, in the order of the report.
-pub(crate) const CAMPAIGNS: [&str; 17] = [
+pub(crate) const CAMPAIGNS: [&str; 18] = [
     "kills-sqlite",
     "kills-postgres",
     "crash-points",
@@ -26,6 +26,7 @@ pub(crate) const CAMPAIGNS: [&str; 17] = [
     "hung-engine",
     "restarts",
     "replicas",
+    "swarm",
     "tenants",
     "slow-clients",
     "guesses",
@@ -69,7 +70,9 @@ fn campaign(name: &str, options: &ChaosOptions) -> Command {
     if options.long {
         command.arg("--long");
     }
-    for (name, number) in [("--kills", options.kills), ("--every", options.every)] {
+    let numbers =
+        [("--kills", options.kills), ("--every", options.every), ("--applications", options.applications)];
+    for (name, number) in numbers {
         if let Some(number) = number {
             command.args([name, &number.to_string()]);
         }

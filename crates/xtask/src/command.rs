@@ -94,6 +94,9 @@ pub(crate) struct ChaosOptions {
     /// Test only every n-th write of `crash-points`
     #[arg(long, value_name = "N")]
     pub(crate) every: Option<u32>,
+    /// Number of applications with which `swarm` measures the servers at rest; 200 by default in the long form
+    #[arg(long, value_name = "N")]
+    pub(crate) applications: Option<u32>,
     /// Also write the results as Markdown; a single campaign writes only its section
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,

@@ -68,8 +68,7 @@ fn a_server_starts_only_on_a_manager() {
     let refusal = |node: usize| {
         let database = launchway_testkit::postgres::FreshDatabase::create();
         let data = tempfile::tempdir().unwrap();
-        let mut settings = lab.settings();
-        settings.push(("DOCKER_HOST".to_owned(), lab.host(node)));
+        let mut settings = lab.settings(node);
         settings.push(("LAUNCHWAY_DATABASE_URL".to_owned(), database.url()));
         let output = command(data.path(), &settings).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(1));

@@ -29,7 +29,7 @@ impl SwarmStage {
         let repositories = tempfile::tempdir().unwrap();
         let web = Web::serve(repositories.path(), Manner::Open);
         let allowed = format!("127.0.0.0/8:{}", web.port);
-        let own = lab.settings();
+        let own = lab.settings(1);
         let mut settings: Vec<(&str, &str)> =
             own.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         settings.extend([

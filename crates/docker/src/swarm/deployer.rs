@@ -277,8 +277,7 @@ impl SwarmEngine {
         let mut pinned = service.pinned.as_ref();
         loop {
             let (tasks, nodes) = tokio::try_join!(self.tasks(&service.id), self.cluster_nodes())?;
-            let new = tasks.iter().filter(|task| !before.contains(&task.id));
-            let Some(task) = new.clone().min_by_key(|task| (!task.has_failed(), task.created_at)) else {
+            let Some(task) = decisive(&tasks, before) else {
                 pause(began, limit).await?;
                 continue;
             };
@@ -387,6 +386,14 @@ impl NotStarted {
 /// The address of a container whose node is lost. Nobody answers there.
 const NOWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
 
+/// Returns the task that decides whether a container was started: the first one that failed, or else the first one that Swarm
+/// still wants. One on a machine that was lost keeps its state for ever, while Swarm starts another one elsewhere.
+fn decisive<'a>(tasks: &'a [Task], before: &HashSet<TaskId>) -> Option<&'a Task> {
+    let new = tasks.iter().filter(|task| !before.contains(&task.id));
+    let new = new.filter(|task| task.is_wanted || task.has_failed());
+    new.min_by_key(|task| (!task.has_failed(), task.created_at))
+}
+
 async fn pause(began: Instant, limit: Duration) -> Result<(), StepError> {
     if began.elapsed() >= limit {
         return Err(StepError::Rejected(format!("the container was not started within {limit:?}")));
@@ -412,4 +419,43 @@ fn refusal(task: &Task, nodes: &Nodes) -> NotStarted {
 fn started(service: &Service, address: IpAddr) -> Container {
     let port = service.published.and_then(|port| Port::try_from(port).ok());
     Container { id: service.id.clone(), name: service.name.clone(), address, port }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    fn task(name: char, second: i64, state: TaskState, is_wanted: bool) -> Task {
+        let id = name.to_string().repeat(25);
+        let at = DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap();
+        Task {
+            id: id.parse().unwrap(),
+            service: "s".repeat(25),
+            node: id.parse().ok(),
+            created_at: at,
+            changed_at: at,
+            state,
+            is_wanted,
+            error: String::new(),
+            exit_code: None,
+            has_container: true,
+        }
+    }
+
+    #[test]
+    fn a_task_on_a_lost_machine_decides_nothing() {
+        let decides = |tasks: &[Task]| {
+            let nothing = HashSet::new();
+            decisive(tasks, &nothing).map(|task| task.id.as_str().to_owned())
+        };
+        let lost = task('1', 0, TaskState::Starting, false);
+        let next = task('2', 9, TaskState::Running, true);
+        assert_eq!(decides(&[lost.clone(), next.clone()]), Some("2".repeat(25)));
+        assert_eq!(decides(&[lost]), None);
+        // A failure counts, though Swarm does not want its task any more.
+        let failed = task('3', 5, TaskState::Failed, false);
+        assert_eq!(decides(&[next, failed]), Some("3".repeat(25)));
+    }
 }

@@ -363,7 +363,8 @@ impl NodeRecord {
             id: self.id.parse().ok()?,
             hostname: self.description.hostname,
             address: address.filter(|address| !address.is_unspecified() && !address.is_loopback()),
-            is_ready: self.status.state == "ready",
+            // A new leader has heard of no node yet, but their containers run. One that is lost is `down` soon.
+            is_ready: matches!(self.status.state.as_str(), "ready" | "unknown"),
             availability: NodeAvailability::from_name(&self.spec.availability)?,
             role: match self.manager_status {
                 Some(status) if status.leader => NodeRole::Leader,
@@ -425,6 +426,19 @@ mod tests {
             None
         );
         assert_eq!(read("orphaned", "", container(0)).state, TaskState::Ended);
+    }
+
+    #[test]
+    fn a_node_is_lost_only_when_the_managers_say_so() {
+        let read = |state: &str| {
+            let record = json!({
+                "ID": ID, "Spec": { "Availability": "active" }, "Description": { "Hostname": "one" },
+                "Status": { "State": state, "Addr": "10.0.0.2" },
+            });
+            from_value::<NodeRecord>(record).unwrap().read().unwrap().is_ready
+        };
+        assert!(read("ready") && read("unknown"));
+        assert!(!read("down") && !read("disconnected"));
     }
 
     #[test]

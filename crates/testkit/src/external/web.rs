@@ -34,6 +34,7 @@ pub enum Manner {
 pub struct Web {
     /// The port.
     pub port: u16,
+    address: String,
     state: Arc<State>,
 }
 
@@ -52,7 +53,17 @@ impl Web {
     /// Serves every repository in `folder`.
     #[must_use]
     pub fn serve(folder: &Path, manner: Manner) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        Self::serve_at("127.0.0.1", folder, manner)
+    }
+
+    /// The same at another address of this machine.
+    ///
+    /// # Panics
+    ///
+    /// If this machine does not have that address.
+    #[must_use]
+    pub fn serve_at(address: &str, folder: &Path, manner: Manner) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let output = Command::new("git").arg("--exec-path").output().unwrap();
         let backend = format!("{}/git-http-backend", String::from_utf8(output.stdout).unwrap().trim());
@@ -74,19 +85,19 @@ impl Web {
                 std::thread::spawn(move || drop(state.answer(connection)));
             }
         });
-        Self { port, state }
+        Self { port, address: address.to_owned(), state }
     }
 
     /// Returns the URL of a repository.
     #[must_use]
     pub fn url(&self, name: &str) -> String {
-        format!("http://127.0.0.1:{}/{name}", self.port)
+        format!("http://{}:{}/{name}", self.address, self.port)
     }
 
     /// Returns the URL of a repository with credentials, `name:password`.
     #[must_use]
     pub fn url_for(&self, credentials: &str, name: &str) -> String {
-        format!("http://{credentials}@127.0.0.1:{}/{name}", self.port)
+        format!("http://{credentials}@{}:{}/{name}", self.address, self.port)
     }
 
     /// Returns the number of requests.

@@ -14,7 +14,8 @@ const HEAD: &str = "\
 
 What is left of the promises when the server, its database, its disk or its clock breaks, or when somebody means no good.
 Each section is what a campaign of `crates/chaos` printed when it was last run in its long form; `cargo xtask test` runs
-the short forms of all of them, except `conformance`: it needs `schemathesis`, or `pip`, which then installs it.
+the short forms of all of them, except `conformance`, which needs `schemathesis`, or `pip`, which then installs it, and
+`swarm`, which takes ten minutes.
 
 ```sh
 cargo xtask chaos                                      # the short forms

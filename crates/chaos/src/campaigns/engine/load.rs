@@ -23,6 +23,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const THREADS: usize = 3;
 /// The number of wrong answers that are kept as examples.
 const EXAMPLES: usize = 5;
+/// The number of failures whose times are kept.
+const FAILURES: usize = 10_000;
 /// The statuses that an application under a fault may show: not found while it is deleted, the others
 /// while its container or the engine is away.
 const EXPECTED: [u16; 5] = [200, 404, 502, 503, 504];
@@ -42,6 +44,17 @@ pub(crate) struct Tally {
     pub(crate) slowest: Duration,
     /// The first wrong answers.
     pub(crate) examples: Vec<String>,
+    /// The first requests that failed.
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// A request that failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) application: String,
+    pub(crate) sent: Instant,
+    pub(crate) took: Duration,
+    pub(crate) outcome: String,
 }
 
 /// Several threads for each application.
@@ -68,6 +81,7 @@ impl Tally {
         }
         self.slowest = self.slowest.max(other.slowest);
         self.examples.extend(other.examples);
+        self.failures.extend(other.failures);
     }
 
     /// The number of requests.
@@ -89,6 +103,19 @@ impl Tally {
     pub(crate) fn unserved(&self) -> String {
         let statuses = self.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         statuses.chain([format!("none: {}", self.unanswered)]).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Counts the outcome of a request, and notes it if it is not a page of the application.
+    fn note(&mut self, application: &str, outcome: &io::Result<Response>, sent: Instant) {
+        let (right, took) = (self.right, sent.elapsed());
+        self.count(application, outcome, took);
+        if self.right == right && self.failures.len() < FAILURES {
+            let outcome = match outcome {
+                Ok(response) => format!("status {}", response.status),
+                Err(error) => error.to_string(),
+            };
+            self.failures.push(Failure { application: application.to_owned(), sent, took, outcome });
+        }
     }
 
     fn count(&mut self, application: &str, outcome: &io::Result<Response>, time: Duration) {
@@ -122,30 +149,27 @@ impl Load {
 
     /// The same, for the applications at these positions.
     pub(crate) fn of(tenants: &Tenants, positions: &[usize], path: &str, pause: Duration) -> Self {
-        Self::sent_to(tenants.front, tenants, positions, path, pause)
+        let hosts = tenants.hosts();
+        let chosen: Vec<_> = positions.iter().map(|position| hosts[*position].clone()).collect();
+        Self::sent_to(tenants.front, &chosen, path, pause)
     }
 
     /// The same for all applications, through another front proxy.
     pub(crate) fn at(front: SocketAddr, tenants: &Tenants, path: &str, pause: Duration) -> Self {
-        let all: Vec<_> = (0..tenants.applications.len()).collect();
-        Self::sent_to(front, tenants, &all, path, pause)
+        Self::sent_to(front, &tenants.hosts(), path, pause)
     }
 
-    fn sent_to(
+    /// The same for applications by their hosts and names.
+    pub(crate) fn sent_to(
         front: SocketAddr,
-        tenants: &Tenants,
-        positions: &[usize],
+        hosts: &[(String, String)],
         path: &str,
         pause: Duration,
     ) -> Self {
         let path = path.to_owned();
         let shared =
             Arc::new(Shared { front, path, is_over: AtomicBool::default(), tally: Mutex::default() });
-        let hosts = tenants.hosts();
-        let each = positions
-            .iter()
-            .map(|position| hosts[*position].clone())
-            .flat_map(|application| vec![application; THREADS]);
+        let each = hosts.iter().flat_map(|application| vec![application.clone(); THREADS]);
         let threads = each.map(|(host, name)| {
             let shared = Arc::clone(&shared);
             spawn(move || shared.send_requests(&host, &name, pause))
@@ -178,7 +202,7 @@ impl Shared {
         while !self.is_over.load(Ordering::Relaxed) {
             let sent = Instant::now();
             let outcome = visitor::get(self.front, host, &self.path, TIMEOUT);
-            lock(&self.tally).count(name, &outcome, sent.elapsed());
+            lock(&self.tally).note(name, &outcome, sent);
             sleep(pause);
         }
     }
