@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn retention_is_kept_for_the_same_question_until_the_next_commit() {
+    fn retention_is_kept_for_the_same_question_until_a_commit() {
         let folder = tempfile::tempdir().unwrap();
         let (cache, mut writer) = cache(&folder);
         let question = |number: u128| vec![DbId(Uuid::from_u128(number))];

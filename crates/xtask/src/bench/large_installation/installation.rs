@@ -36,7 +36,7 @@ pub(crate) struct Installation {
     settings: Settings,
 }
 
-/// What a server of the installation is started with.
+/// The settings of a server of the installation.
 struct Settings {
     data: PathBuf,
     engine: FakeEngine,
