@@ -23,6 +23,13 @@ pub enum AnyConnection {
     Postgres(PgConnection),
 }
 
+/// PostgreSQL ends the session of a machine that has vanished within about ten seconds, instead of two hours.
+pub(super) const KEEPALIVES: &str = "SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2;
+     SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;";
+/// PostgreSQL rolls back the transaction of a process that has stopped in the middle of it. Until then other servers wait
+/// for its locks.
+const SHORT_TRANSACTIONS: &str = "SET idle_in_transaction_session_timeout = '30s';";
+
 /// The pool of connections to one database.
 pub(super) type Pool = r2d2::Pool<Manager>;
 
@@ -60,7 +67,11 @@ impl ManageConnection for Manager {
     fn connect(&self) -> Result<Link, r2d2::Error> {
         let connection = match self {
             Self::SqliteReaders(path) => AnyConnection::Sqlite(sqlite_reader(path)?),
-            Self::Postgres(url) => AnyConnection::Postgres(PgConnection::establish(url)?),
+            Self::Postgres(url) => {
+                let mut connection = PgConnection::establish(url)?;
+                connection.batch_execute(&format!("{KEEPALIVES} {SHORT_TRANSACTIONS}"))?;
+                AnyConnection::Postgres(connection)
+            }
         };
         Ok(Link { connection, lost: false })
     }

@@ -152,7 +152,7 @@ impl Database {
         let storage = StorageState::of(&options.url);
         let (manager, writer, identities, signals) = match options.url {
             DatabaseUrl::Postgres(url) => {
-                let url = options::with_connect_timeout(&url);
+                let url = options::with_keepalives(&options::with_connect_timeout(&url));
                 let signals = SignalSource::of_server(&url);
                 (Manager::Postgres(url), None, IdentityCache::shared_with_replicas(), signals)
             }

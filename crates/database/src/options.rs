@@ -114,6 +114,19 @@ pub(super) fn with_connect_timeout(url: &str) -> String {
     with_parameters(url, &[("connect_timeout", &CONNECT_TIMEOUT.to_string())])
 }
 
+/// Returns the same PostgreSQL URL for connections that notice within about ten seconds that the server has vanished.
+pub(super) fn with_keepalives(url: &str) -> String {
+    with_parameters(
+        url,
+        &[
+            ("keepalives_idle", "4"),
+            ("keepalives_interval", "2"),
+            ("keepalives_count", "3"),
+            ("tcp_user_timeout", "10000"),
+        ],
+    )
+}
+
 /// Returns the same PostgreSQL URL with further parameters. libpq takes the last value of a parameter that is there twice.
 pub(super) fn with_parameters(url: &str, parameters: &[(&str, &str)]) -> String {
     let mut url = url.to_owned();

@@ -20,7 +20,7 @@ use diesel::{
 };
 use tokio::{sync::watch, task, time};
 
-use super::{OpenError, error::QueryError, options};
+use super::{OpenError, connection::KEEPALIVES, error::QueryError, options};
 
 /// The first half of the lock's key. The second half is that of the schema, because two installations may have a schema
 /// each in one database.
@@ -32,10 +32,8 @@ const CHECK: Duration = Duration::from_secs(1);
 /// The longest name that PostgreSQL keeps of a client, in bytes.
 const NAME_LIMIT: usize = 63;
 
-/// PostgreSQL ends the session of a machine that has vanished within about ten seconds, instead of two hours.
-const SESSION: &str =
-    "SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
-     SET statement_timeout = '5s';";
+/// No statement of a connection that is kept takes long.
+const SHORT_STATEMENTS: &str = "SET statement_timeout = '5s';";
 
 const TRY_LOCK: &str = "SELECT pg_try_advisory_lock($1, hashtext(current_schema())) AS held";
 const TRY_LOCK_SHARED: &str = "SELECT pg_try_advisory_lock_shared($1, hashtext(current_schema())) AS held";
@@ -228,25 +226,16 @@ impl fmt::Debug for ServerLock {
     }
 }
 
-/// Returns the same URL for a connection that is kept, and that notices within about ten seconds that the
-/// server has vanished.
+/// Returns the same URL for a connection that is kept, with the name of the client.
 pub(super) fn session_url(url: &str, name: &str) -> String {
-    options::with_parameters(
-        &options::with_connect_timeout(url),
-        &[
-            ("application_name", name),
-            ("keepalives_idle", "4"),
-            ("keepalives_interval", "2"),
-            ("keepalives_count", "3"),
-            ("tcp_user_timeout", "10000"),
-        ],
-    )
+    let url = options::with_keepalives(&options::with_connect_timeout(url));
+    options::with_parameters(&url, &[("application_name", name)])
 }
 
 /// Opens a connection that is kept; see [`session_url`].
 pub(super) fn connect(url: &str) -> Result<PgConnection, ServerLockError> {
     let mut connection = PgConnection::establish(url).map_err(|error| OpenError::Connect(error.into()))?;
-    connection.batch_execute(SESSION)?;
+    connection.batch_execute(&format!("{KEEPALIVES} {SHORT_STATEMENTS}"))?;
     Ok(connection)
 }
 

@@ -162,3 +162,29 @@ async fn a_server_that_does_not_answer_cannot_be_opened() {
     let options = DatabaseOptions { max_wait: Duration::from_millis(50), ..DatabaseOptions::new(url) };
     assert!(matches!(Database::open(options), Err(OpenError::Connect(_))));
 }
+
+#[derive(diesel::QueryableByName)]
+struct Setting {
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    value: String,
+}
+
+/// The locks of a server whose machine was lost, or that was frozen in the middle of a transaction, are released soon.
+#[tokio::test]
+async fn a_lost_session_ends_soon_on_postgres() {
+    let fresh = Fresh::on_postgres().await;
+    let limits = [
+        ("tcp_keepalives_idle", "4"),
+        ("tcp_keepalives_interval", "2"),
+        ("tcp_keepalives_count", "3"),
+        ("tcp_user_timeout", "10s"),
+        ("idle_in_transaction_session_timeout", "30s"),
+    ];
+    for (name, expected) in limits {
+        let query = format!("SELECT current_setting('{name}') AS value");
+        let read = move |connection: &mut AnyConnection| {
+            Ok(diesel::RunQueryDsl::get_result::<Setting>(diesel::sql_query(&query), connection)?)
+        };
+        assert_eq!(fresh.database.read(read).await.unwrap().value, expected, "{name}");
+    }
+}
