@@ -177,7 +177,7 @@ async fn a_lost_session_ends_soon_on_postgres() {
         ("tcp_keepalives_idle", "4"),
         ("tcp_keepalives_interval", "2"),
         ("tcp_keepalives_count", "3"),
-        ("tcp_user_timeout", "10s"),
+        ("tcp_user_timeout", "10000"),
         ("idle_in_transaction_session_timeout", "30s"),
     ];
     for (name, expected) in limits {
