@@ -44,7 +44,8 @@ impl CompositionRepository for Database {
                 .on_conflict((compositions::application_id, compositions::deployment_id))
                 .do_update()
                 .set(composition)
-                .cached().execute(backend))?;
+                .cached()
+                .execute(backend))?;
             // Ids rise with time.
             let oldest: Vec<DbId> = compositions::table
                 .filter(compositions::application_id.eq(application))

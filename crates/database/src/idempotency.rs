@@ -113,6 +113,7 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
         .do_update()
         .set(remembered)
         .filter(idempotency_keys::created_at.le(DbTs(*since)))
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     if claimed == 0 { Err(StoreError::Taken(Unique::IdempotencyKey).into()) } else { Ok(()) }
 }

@@ -263,7 +263,8 @@ fn lead(
         .on_conflict(leadership::singleton)
         .do_update()
         .set(&row)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(Some(Term { replica: replica.id, boot: replica.boot, epoch }))
 }
 

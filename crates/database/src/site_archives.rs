@@ -272,6 +272,7 @@ fn complete(connection: &mut AnyConnection, archive: &SiteArchive) -> Result<Opt
         .on_conflict(site_archives::deployment_id)
         .do_update()
         .set(content)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(earlier.filter(|earlier| *earlier != upload))
 }

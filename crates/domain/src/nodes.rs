@@ -106,7 +106,7 @@ pub struct Node {
     pub hostname: String,
     /// The address at which the others reach it; `None` if it is unknown.
     pub address: Option<IpAddr>,
-    /// True if it answers.
+    /// True unless the managers know that it is lost.
     pub is_ready: bool,
     /// The availability for containers.
     pub availability: NodeAvailability,

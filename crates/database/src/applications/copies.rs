@@ -38,6 +38,7 @@ pub(super) fn set(
         .on_conflict(application_replicas::application_id)
         .do_update()
         .set(application_replicas::replicas.eq(count))
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }

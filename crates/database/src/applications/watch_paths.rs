@@ -44,6 +44,7 @@ pub(super) fn set(
         .on_conflict(application_watch_paths::application_id)
         .do_update()
         .set(application_watch_paths::patterns.eq(&patterns))
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }

@@ -123,7 +123,8 @@ fn set_password(
         .on_conflict(passwords::user_id)
         .do_update()
         .set(password)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     diesel::delete(password_setups::table.find(DbId::from(user_id))).execute(connection)?;
     Ok(())
 }
@@ -158,7 +159,8 @@ fn offer_password_setup(connection: &mut AnyConnection, setup: &PasswordSetup) -
         .on_conflict(password_setups::user_id)
         .do_update()
         .set(offer)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 

@@ -69,6 +69,7 @@ pub(super) fn set(
         .on_conflict(domain_hsts::domain)
         .do_update()
         .set(max_age)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }

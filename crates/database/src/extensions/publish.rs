@@ -34,7 +34,8 @@ pub(super) fn claim(connection: &mut AnyConnection, version: ReleaseVersion) -> 
         .on_conflict(catalog_version::singleton)
         .do_update()
         .set(catalog_version::version.eq(&text))
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 

@@ -153,7 +153,8 @@ fn hold_end(connection: &mut AnyConnection, application: Uuid, more: i64) -> Res
         .do_update()
         .set(longer)
         .returning(log_heads::last_number)
-        .cached().get_result(backend))?)
+        .cached()
+        .get_result(backend))?)
 }
 
 /// A deployment and its application.
@@ -222,7 +223,8 @@ fn move_end(
         .on_conflict((deployment_log_heads::deployment_id, deployment_log_heads::application_id))
         .do_update()
         .set(moved)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 

@@ -55,7 +55,8 @@ pub(super) fn add(connection: &mut AnyConnection, application: DbId, bytes: i64)
         .on_conflict(log_usage::application_id)
         .do_update()
         .set(log_usage::bytes.eq(log_usage::bytes + excluded(log_usage::bytes)))
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 

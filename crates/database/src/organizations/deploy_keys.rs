@@ -91,6 +91,7 @@ pub(super) fn replace(connection: &mut AnyConnection, key: &DeployKey) -> Result
         .on_conflict(deploy_keys::organization_id)
         .do_update()
         .set(columns(key))
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }

@@ -130,7 +130,8 @@ pub(super) fn insert(connection: &mut AnyConnection, invitation: &Invitation) ->
         .on_conflict((invitations::organization_id, invitations::user_id))
         .do_update()
         .set(values)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 

@@ -123,7 +123,8 @@ pub(super) fn set_token(connection: &mut AnyConnection, token: &CodeHostToken) -
         .on_conflict((code_host_tokens::organization_id, code_host_tokens::host))
         .do_update()
         .set(columns)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     // Statuses that an earlier token could not report, or that nobody reported.
     let owned =
         applications::table.filter(applications::organization_id.eq(organization)).select(applications::id);

@@ -78,7 +78,8 @@ fn set_settings(
         .on_conflict(preview_settings::application_id)
         .do_update()
         .set(columns)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 
@@ -133,7 +134,8 @@ fn put(
         .on_conflict((previews::parent_id, previews::number))
         .do_update()
         .set(columns)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 

@@ -41,7 +41,8 @@ pub(super) fn request(
             // One that an earlier request left behind says nothing about this one.
             .do_update()
             .set((drains::requested_at.eq(DbTs(now)), drains::drained_at.eq(None::<DbTs>)))
-            .cached().execute(backend))?;
+            .cached()
+            .execute(backend))?;
     }
     if let AnyConnection::Postgres(postgres) = connection {
         // The others look for requests when routes change.

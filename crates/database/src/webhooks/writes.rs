@@ -153,7 +153,8 @@ fn pass_over(
         .on_conflict(webhook_skips::application_id)
         .do_update()
         .set(skip)
-        .cached().execute(backend))?;
+        .cached()
+        .execute(backend))?;
     Ok(())
 }
 
