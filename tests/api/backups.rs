@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    deployments::stage::{DEPLOY, Stage, spec},
-    front::{page, site},
+    docker::deployments::stage::{DEPLOY, Stage, spec},
+    docker::front::{page, site},
     wait::until,
 };
 
@@ -189,27 +189,27 @@ fn restored(from: fn(&[(&str, &str)]) -> Stage, to: impl FnOnce() -> Option<Fres
 }
 
 #[test]
-fn everything_is_back_on_sqlite() {
+fn everything_with_docker_is_back_on_sqlite() {
     restored(Stage::on_sqlite, || None);
 }
 
 #[test]
-fn everything_is_back_on_postgres() {
+fn everything_with_docker_is_back_on_postgres() {
     restored(Stage::on_postgres, || Some(FreshDatabase::create()));
 }
 
 #[test]
-fn what_was_on_sqlite_can_be_restored_on_postgres() {
+fn sqlite_with_docker_can_be_restored_on_postgres() {
     restored(Stage::on_sqlite, || Some(FreshDatabase::create()));
 }
 
 #[test]
-fn what_was_on_postgres_can_be_restored_on_sqlite() {
+fn postgres_with_docker_can_be_restored_on_sqlite() {
     restored(Stage::on_postgres, || None);
 }
 
 #[test]
-fn without_the_engines_images_applications_are_deployed_again() {
+fn without_the_images_of_docker_applications_are_deployed_again() {
     let mut populated = PopulatedStage::on(Stage::on_sqlite);
     let kept = Kept::of(&populated.stage.server);
     populated.stage.server.kill();

@@ -6,11 +6,12 @@ mod hsts;
 mod issuance;
 mod pebble;
 
-use std::{net::TcpListener, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
 use launchway_testkit::{
     client::{Answer, Client},
     external::{Authority, Identity},
+    ports::free_port,
     server::TestServer,
 };
 use serde_json::{Value, json};
@@ -80,10 +81,6 @@ impl Ports {
         let answer = client.get("/");
         (answer.status, answer.headers.get("location").cloned())
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Creates an application with a domain, and returns its id.

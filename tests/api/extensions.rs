@@ -1,8 +1,8 @@
 //! Extensions: the catalog, forks and runs, by the API.
 
 mod cancellation;
-mod containers;
 mod definitions;
+pub(crate) mod docker;
 mod forks;
 mod kills;
 mod lists;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::wait::until_within;
 
-const EXTENSIONS: &str = "/api/v1/extensions";
+pub(crate) const EXTENSIONS: &str = "/api/v1/extensions";
 /// The timeout of a run in a test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// A setting with which a shell is found.
@@ -47,7 +47,7 @@ pub(crate) use crate::on_both_databases;
 use with_programs;
 
 /// A definition with these steps, called `steps`, with `variables`.
-fn definition(variables: &Value, run: &Value, validate: &Value) -> String {
+pub(crate) fn definition(variables: &Value, run: &Value, validate: &Value) -> String {
     let mut execution = json!({ "run": run });
     if !validate.as_array().unwrap().is_empty() {
         execution["validate"] = validate.clone();
@@ -73,14 +73,14 @@ fn command(name: &str, cmd: &str, revert_cmd: &str) -> Value {
 }
 
 /// Forks the example with another definition, and returns its key.
-fn forked(client: &Client, yaml: &str) -> String {
+pub(crate) fn forked(client: &Client, yaml: &str) -> String {
     let fork = client.post(&format!("{EXTENSIONS}/hello-note/fork"), &json!({"yaml_content": yaml}));
     assert_eq!(fork.message(), "Extension forked successfully");
     text(&fork.success()["extension_id"])
 }
 
 /// Requests a run, and returns its id.
-fn started(client: &Client, extension: &str, variables: &Value) -> String {
+pub(crate) fn started(client: &Client, extension: &str, variables: &Value) -> String {
     let answer = client.post(&format!("{EXTENSIONS}/{extension}/run"), &json!({"variables": variables}));
     assert_eq!(answer.message(), "Extension execution started");
     let execution = answer.success();
@@ -90,13 +90,13 @@ fn started(client: &Client, extension: &str, variables: &Value) -> String {
 }
 
 /// Returns the current state of a run.
-fn execution(client: &Client, id: &str) -> Value {
+pub(crate) fn execution(client: &Client, id: &str) -> Value {
     client.get(&format!("{EXTENSIONS}/execution/{id}")).success()
 }
 
 /// Waits for a run to finish.
 #[track_caller]
-fn end_of(client: &Client, id: &str) -> Value {
+pub(crate) fn end_of(client: &Client, id: &str) -> Value {
     until_within(TIMEOUT, "the end of a run", || {
         let execution = execution(client, id);
         let is_over = ["completed", "failed", "cancelled"].contains(&execution["status"].as_str().unwrap());

@@ -63,7 +63,7 @@ fn who_has_no_token_learns_nothing_about_organizations() {
 /// PostgreSQL is changed directly, as an offline command does, and the server sees it with the next
 /// request.
 #[test]
-fn a_member_who_is_removed_is_out_on_the_very_next_request() {
+fn a_removed_member_is_out_at_once_on_postgres() {
     let server = TestServer::on_postgres();
     server.admin();
     let other_tenant = server.other_tenant("member");

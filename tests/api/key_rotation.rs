@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     auth::credentials,
     backups::{Kept, fail, succeed},
-    deployments::stage::DEPLOY,
+    docker::deployments::stage::DEPLOY,
 };
 
 super::on_both_databases!(

@@ -2,7 +2,7 @@
 
 mod configs;
 mod delivery;
-mod deployments;
+mod docker;
 mod event_kinds;
 mod ledger;
 mod mail;

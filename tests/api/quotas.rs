@@ -11,6 +11,8 @@ super::on_both_databases!(
     usage_lists_every_quota_with_its_limit,
     usage_is_that_of_the_organization_that_is_asked_for,
     usage_has_the_bytes_of_logs,
+    an_application_beyond_the_quota_is_a_conflict,
+    a_run_beyond_the_quota_of_workspaces_is_a_conflict,
 );
 
 fn a_site(name: &str) -> Value {
@@ -77,28 +79,26 @@ fn usage_has_the_bytes_of_logs(server: TestServer) {
     assert_eq!(row["unit"], "bytes");
 }
 
-#[test]
-fn an_application_beyond_the_quota_is_a_conflict() {
-    let settings = [("LAUNCHWAY_QUOTA_APPLICATIONS", "2")];
-    for server in [TestServer::configured(&settings), TestServer::configured_on_postgres(&settings)] {
-        let ada = server.admin();
-        for name in ["one", "two"] {
-            ada.post("/api/v1/deploy/application", &a_site(name)).success();
-        }
-        let message = ada.post("/api/v1/deploy/application", &a_site("three")).failure(409, "conflict");
-        assert_eq!(
-            message,
-            "the quota `applications` of this organization is reached: 2 of 2 are in use, and 1 more would be needed"
-        );
-        assert_eq!(quota(&ada, "", "applications"), (2, 2));
-        let second = ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();
-        let in_second = ada.with_header("x-organization-id", second["id"].as_str().unwrap());
-        in_second.post("/api/v1/deploy/application", &a_site("three")).success();
+fn an_application_beyond_the_quota_is_a_conflict(mut server: TestServer) {
+    server.set("LAUNCHWAY_QUOTA_APPLICATIONS", "2");
+    server.restart();
+    let ada = server.admin();
+    for name in ["one", "two"] {
+        ada.post("/api/v1/deploy/application", &a_site(name)).success();
     }
+    let message = ada.post("/api/v1/deploy/application", &a_site("three")).failure(409, "conflict");
+    assert_eq!(
+        message,
+        "the quota `applications` of this organization is reached: 2 of 2 are in use, and 1 more would be needed"
+    );
+    assert_eq!(quota(&ada, "", "applications"), (2, 2));
+    let second = ada.post("/api/v1/organizations", &json!({"name": "Second"})).success();
+    let in_second = ada.with_header("x-organization-id", second["id"].as_str().unwrap());
+    in_second.post("/api/v1/deploy/application", &a_site("three")).success();
 }
 
 #[test]
-fn of_requests_at_once_only_as_many_pass_as_fit() {
+fn of_requests_at_once_only_as_many_pass_as_fit_on_postgres() {
     let settings = [("LAUNCHWAY_QUOTA_APPLICATIONS", "3")];
     let server = TestServer::configured_on_postgres(&settings);
     let ada = server.admin();
@@ -245,18 +245,16 @@ fn host_ports_beyond_the_quota_are_a_conflict() {
     );
 }
 
-#[test]
-fn a_run_beyond_the_quota_of_workspaces_is_a_conflict() {
-    let settings = [("LAUNCHWAY_QUOTA_EXTENSION_WORKSPACES", "1")];
-    for server in [TestServer::configured(&settings), TestServer::configured_on_postgres(&settings)] {
-        let ada = server.admin();
-        let step = json!({"name": "Make", "type": "file", "properties": {"action": "mkdir", "dest": "made"}});
-        run_steps(&ada, "first", &json!([step])).success();
-        assert_eq!(quota(&ada, "", "extension_workspaces"), (1, 1));
-        let message = run_steps(&ada, "second", &json!([step])).failure(409, "conflict");
-        assert_eq!(
-            message,
-            "the quota `extension_workspaces` of this organization is reached: 1 of 1 are in use, and 1 more would be needed"
-        );
-    }
+fn a_run_beyond_the_quota_of_workspaces_is_a_conflict(mut server: TestServer) {
+    server.set("LAUNCHWAY_QUOTA_EXTENSION_WORKSPACES", "1");
+    server.restart();
+    let ada = server.admin();
+    let step = json!({"name": "Make", "type": "file", "properties": {"action": "mkdir", "dest": "made"}});
+    run_steps(&ada, "first", &json!([step])).success();
+    assert_eq!(quota(&ada, "", "extension_workspaces"), (1, 1));
+    let message = run_steps(&ada, "second", &json!([step])).failure(409, "conflict");
+    assert_eq!(
+        message,
+        "the quota `extension_workspaces` of this organization is reached: 1 of 1 are in use, and 1 more would be needed"
+    );
 }

@@ -8,7 +8,7 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::{backups::succeed, installation::database_of};
+use crate::{backups::succeed, docker::installation::database_of};
 
 super::on_both_databases!(
     the_token_stays_the_same_until_it_is_used,
@@ -115,7 +115,7 @@ fn a_key_rotation_keeps_the_token(mut server: TestServer) {
 }
 
 #[test]
-fn every_server_of_an_installation_has_the_same_token() {
+fn every_server_on_postgres_has_the_same_token() {
     let mut first = TestServer::on_postgres();
     let token = token_in_file(&first);
     first.terminate();

@@ -1,5 +1,10 @@
 //! Shutdown: requests in flight are finished, and nothing is lost.
 
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
 use launchway_testkit::{
     client::Connection,
     server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer},
@@ -9,6 +14,10 @@ use serde_json::json;
 use crate::wait::until;
 
 const READY: &str = "/ready";
+/// The limit of idle connections that web servers often have is 5 seconds.
+const LONGER_THAN_SHORT_LIMITS: Duration = Duration::from_secs(7);
+/// The time that running requests get at shutdown.
+const GRACE: Duration = Duration::from_secs(30);
 
 super::on_both_databases!(a_running_request_is_finished);
 
@@ -47,6 +56,22 @@ fn an_idle_server_stops_at_either_signal() {
         assert_eq!(server.wait().code(), Some(0), "{name}");
         assert!(server.log().contains("stopped"));
     }
+}
+
+/// Clients keep connections for their next request, and do not send one again that got no response.
+#[test]
+fn an_idle_connection_is_kept_until_the_server_stops() {
+    const REQUEST: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut server = TestServer::on_sqlite();
+    let mut idle = server.connect();
+    idle.send(REQUEST).answer().success();
+    sleep(LONGER_THAN_SHORT_LIMITS);
+    idle.send(REQUEST).answer().success();
+    let told = Instant::now();
+    server.signal("TERM");
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(told.elapsed() < GRACE, "{:?}", told.elapsed());
+    assert!(idle.send(REQUEST).try_answer().is_none(), "the connection is closed");
 }
 
 /// Returns whether the server has accepted two connections: this one and the one before.

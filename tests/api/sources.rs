@@ -5,7 +5,7 @@ mod blocks;
 mod creation;
 mod hostile;
 mod kills;
+mod on_postgres;
 mod push;
-mod replicas;
 mod stage;
 mod uploads;

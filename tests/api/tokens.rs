@@ -111,7 +111,7 @@ fn tokens_of_others_are_not_found(server: TestServer) {
 
 /// Another process revokes them in PostgreSQL, as an offline command does.
 #[test]
-fn a_token_revoked_by_another_process_is_refused_at_once() {
+fn a_token_revoked_in_postgres_is_refused_at_once() {
     let server = TestServer::on_postgres();
     let admin = server.admin();
     let (id, program) = issued(&server, &admin, "ci");

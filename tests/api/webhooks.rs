@@ -1,15 +1,13 @@
 //! Inbound webhooks: `POST /api/v1/webhook`, the secrets of repositories, and branch polling.
 
-mod branch_poller;
 mod code_hosts;
 mod deliveries;
-mod deployments;
+mod docker;
 mod limits;
 mod previews;
 mod refusals;
 mod requests;
 mod secrets;
-mod watch_paths;
 
 use launchway_testkit::{client::Client, server::TestServer};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! `deploy`: from a repository to a running application.
 
-use launchway_testkit::repository::{running, web_server};
+use launchway_testkit::repository::{running, web_server, web_server_by};
 use serde_json::json;
 
 use crate::{
@@ -110,7 +110,10 @@ fn a_file_that_is_wrong_is_refused_before_anything_happens() {
 fn an_image_is_built_and_what_fails_is_shown_with_its_lines() {
     let stage = Stage::new();
     let repository = stage.repository("shop");
-    repository.write("Dockerfile", format!("{}EXPOSE 8080\n", web_server("RUN echo a step of the build")));
+    // Each step takes longer than a few looks at it.
+    let build = "RUN echo a step of the build && sleep 2";
+    let serve = "sleep 2; exec httpd -f -p 8080 -h /www";
+    repository.write("Dockerfile", format!("{}EXPOSE 8080\n", web_server_by(build, serve)));
     repository.write("index.html", "a page\n").commit();
     let ada = Person::ada(&stage.server).standing_in(repository.path());
     ada.runs(&["init", "--yes"]).succeeded();

@@ -59,7 +59,7 @@ impl Relay {
     }
 
     /// Forwards to another address from now on.
-    pub(crate) fn lead_to(&self, address: &str) {
+    pub(crate) fn forward_to(&self, address: &str) {
         *self.shared.target.lock().unwrap() = address.to_owned();
     }
 

@@ -145,7 +145,7 @@ fn a_killed_server_has_what_it_acknowledged() {
     relay.await_sent(before + bytes / 2);
     stage.server.kill();
     stage.server.restart();
-    relay.lead_to(stage.server.address());
+    relay.forward_to(stage.server.address());
     relay.slow_down(Duration::ZERO);
     let output = run.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -59,6 +59,11 @@ fn units_use_the_installed_program_and_settings() {
         let page = documentation.strip_prefix("file:///usr/share/doc/launchway/").unwrap();
         assert!(root().join("docs").join(page).is_file(), "{documentation}");
     }
+    assert!(installed.contains("/usr/lib/systemd/system/launchway-node.service"), "{installed:?}");
+    let prepare = value_of("launchway-node.service", "ExecStart");
+    let expected = "/usr/bin/launchway node prepare --address ${NODE_ADDRESS} --network ${NODE_NETWORK} \
+                    --packet-filter-only";
+    assert_eq!(prepare, expected);
     // The script after an installation copies it: as a file of the package, an upgrade could replace it.
     assert!(installed.contains("/usr/share/launchway/launchway.env"), "{installed:?}");
     assert!(!table().contains_key("conf-files"));

@@ -3,7 +3,9 @@
 
 mod assets;
 mod image;
+mod namespaces;
 mod nftables;
+mod node_filter;
 mod privileges;
 mod scripts;
 mod units;

@@ -126,7 +126,9 @@ fn an_upgrade_makes_the_folder_and_restarts_an_old_proxy() {
 #[test]
 fn an_upgrade_leaves_a_proxy_of_its_own_user_to_the_server() {
     let outcome = configure(UPGRADED);
-    assert!(outcome.asked.contains("try-restart launchway.service"), "{outcome:?}");
+    for unit in ["launchway.service", "launchway-node.service"] {
+        assert!(outcome.asked.contains(&format!("try-restart {unit}")), "{outcome:?}");
+    }
     assert!(!outcome.asked.contains("try-restart launchway-proxy.service"), "{outcome:?}");
 }
 

@@ -9,12 +9,16 @@ use std::{
 use crate::{packaging, read, root};
 
 const UNITS: [&str; 2] = ["launchway.service", "launchway-proxy.service"];
+/// The packet filter of a node of a Swarm.
+const NODE: &str = "launchway-node.service";
 /// The slice of builds, in which systemd creates the control groups of the engine.
 const BUILD_SLICE: &str = "launchway-builds.slice";
 
 /// The highest allowed exposure of a unit, in tenths of the score of `systemd-analyze security`: 0 is none,
 /// 100 is a service without any restriction.
 const MOST_EXPOSED: &str = "20";
+/// That of the one that runs as root, because it changes the packet filter.
+const ROOT_MOST_EXPOSED: &str = "25";
 
 fn analyze(arguments: &[&str]) -> Output {
     let output = Command::new("systemd-analyze").args(arguments).output();
@@ -55,17 +59,28 @@ pub(crate) fn values_of(unit_name: &str, key: &str) -> Vec<String> {
 
 #[test]
 fn systemd_understands_every_line() {
-    let texts = UNITS.into_iter().chain([BUILD_SLICE]).map(|name| (name, unit(name)));
+    let texts = UNITS.into_iter().chain([NODE, BUILD_SLICE]).map(|name| (name, unit(name)));
     assert_eq!(problems(&texts.collect::<Vec<_>>()), "");
     let mistaken = unit(UNITS[0]).replace("ProtectSystem=strict", "ProtectSystem=very");
     assert!(problems(&[(UNITS[0], mistaken)]).contains("protect system"), "mistakes are reported");
 }
 
 #[test]
+fn the_packet_filter_is_there_before_containers_start() {
+    assert_eq!(values_of(NODE, "Before"), ["docker.service"]);
+    assert!(!values_of(NODE, "After").join(" ").contains("docker"), "it would wait for the engine");
+    // A stop of the unit, as when the package is removed, must not stop the engine.
+    assert_eq!(values_of(NODE, "RequiredBy"), Vec::<String>::new());
+    assert_eq!(values_of(NODE, "WantedBy"), ["multi-user.target docker.service"]);
+    assert_eq!(values_of(NODE, "Requires"), Vec::<String>::new());
+}
+
+#[test]
 fn units_are_hardly_exposed() {
-    for name in UNITS {
+    let rated = UNITS.map(|name| (name, MOST_EXPOSED)).into_iter().chain([(NODE, ROOT_MOST_EXPOSED)]);
+    for (name, most_exposed) in rated {
         let path = packaging(&format!("systemd/{name}")).display().to_string();
-        let threshold = format!("--threshold={MOST_EXPOSED}");
+        let threshold = format!("--threshold={most_exposed}");
         let rated = analyze(&["security", "--offline=true", &threshold, &path]);
         let table = String::from_utf8(rated.stdout).unwrap();
         let missing: Vec<&str> = table.lines().filter(|line| line.starts_with('✗')).collect();

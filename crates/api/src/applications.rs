@@ -2,7 +2,6 @@
 
 mod certificates;
 pub(crate) mod domains;
-mod hsts;
 mod requests;
 mod source;
 
@@ -81,7 +80,6 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .fails(&[Code::Conflict, Code::NotFound]),
     ];
     endpoints.extend(certificates::endpoints());
-    endpoints.extend(hsts::endpoints());
     endpoints.extend(domains::endpoints());
     endpoints.extend(source::endpoints());
     endpoints

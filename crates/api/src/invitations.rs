@@ -40,12 +40,12 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             .cli("launchway invitations list")
             .about("Those that can still be accepted, newest first."),
         Endpoint::post("/api/v1/user/invitations/{id}/accept", "accept_invitation", accept_invitation)
-            .summary("Accept invitation")
+            .summary("Accept an invitation")
             .cli("launchway invitations accept <INVITATION>")
             .about("The caller is a member of the organization from then on.")
             .fails(&[Code::InvalidCredentials, Code::NotFound, Code::Conflict, Code::RateLimited]),
         Endpoint::post("/api/v1/user/invitations/{id}/decline", "decline_invitation", decline_invitation)
-            .summary("Decline invitation")
+            .summary("Decline an invitation")
             .cli("launchway invitations decline <INVITATION>")
             .fails(&[Code::NotFound, Code::Conflict]),
     ]

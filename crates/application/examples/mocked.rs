@@ -11,7 +11,7 @@ mod tests {
     use std::sync::Arc;
 
     use launchway_application::{
-        EngineStatus, Error, OwnReplica, ServiceContext, Terms, WakeSignal, deployments::Deployments,
+        EngineStatus, Error, Homes, OwnReplica, ServiceContext, Terms, WakeSignal, deployments::Deployments,
     };
     use launchway_domain::{
         applications::MockApplicationRepository,
@@ -42,6 +42,7 @@ mod tests {
             engine,
             terms,
             replica: OwnReplica::default(),
+            homes: Homes::default(),
         };
         Deployments::new(Arc::new(applications), Arc::new(deployments), KeptVersions::default(), context)
     }

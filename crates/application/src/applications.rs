@@ -230,7 +230,7 @@ impl Applications {
         writes.push(self.context.record(actor.author(), event));
         self.context.store.commit(writes).await.map_err(conflict)?;
         self.context.wake.notify();
-        self.lead_traffic(scope, id).await;
+        self.update_routes(scope, id).await;
         self.written(actor, id).await
     }
 

@@ -163,7 +163,7 @@ impl Deployments {
         let deployment = self.deployments.get(scope, id).await?.ok_or(DEPLOYMENT)?;
         let over =
             |state: DeploymentState| Error::Conflict(format!("the deployment is {} already", state.as_str()));
-        if deployment.status.state.is_over() {
+        if deployment.status.state.is_final() {
             return Err(over(deployment.status.state));
         }
         let at = self.context.clock.now();

@@ -4,7 +4,7 @@
 //! `UnitOfWork::commit`. A condition on stored state is a guard inside a write (`Stale`, `Taken`,
 //! `Refused`), never a read followed by a write. The exceptions are ports that write only their own tables:
 //! `LoginThrottle`, `LogSink`, `ExecutionLog`, `IdempotencyStore`, `DeliveryMemory`, `ImageRecords` and, for background
-//! tasks, `JobQueue` and `DeliveryQueue`.
+//! tasks, `HomeRepository`, `JobQueue` and `DeliveryQueue`.
 //!
 //! **Invariant:** this crate starts no runtime, and knows no HTTP status and no type of a database, so that
 //! services work behind any front end.
@@ -22,6 +22,7 @@ mod engine_view;
 mod error;
 #[cfg(feature = "extensions")]
 pub mod extensions;
+pub mod homes;
 pub mod idempotency;
 #[cfg(feature = "server")]
 pub mod installation;
@@ -64,6 +65,7 @@ pub use self::{
     engine_status::{EngineStatus, Outage},
     engine_view::EngineView,
     error::Error,
+    homes::Homes,
     replicas::OwnReplica,
     runtime_logs::{LogFreshness, RuntimeLogs},
     service_context::ServiceContext,

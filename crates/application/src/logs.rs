@@ -157,7 +157,7 @@ impl Logs {
         let Some(id) = log.filter.deployment else { return Ok(false) };
         let deployment = self.deployments.get(scope, id).await?.ok_or(APPLICATION)?;
         let application = self.applications.get(scope, log.application.id).await?.ok_or(APPLICATION)?;
-        Ok(deployment.status.state.is_over() && application.live != Some(id))
+        Ok(deployment.status.state.is_final() && application.live != Some(id))
     }
 
     async fn with_deployments(

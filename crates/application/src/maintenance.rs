@@ -14,7 +14,7 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::{LiveVersion, Write as DeploymentWrite},
     idempotency::{IdempotencyKey, IdempotencyStore},
-    ids::{ApplicationId, BootId, InstanceId},
+    ids::{BootId, InstanceId},
     jobs::{Job, JobQueue},
     logs::LogSink,
     store::StoreError,
@@ -26,6 +26,7 @@ use tokio::{
 
 use crate::{
     ServiceContext,
+    homes::Place,
     reconciler::Snapshot,
     routes::Routes,
     runtime_logs::{LogFreshness, LogSource, RuntimeLogs},
@@ -161,9 +162,9 @@ impl Maintenance {
         tokio::select! {
             () = async {
                 tokio::join!(
-                    self.keep_rescuing(),
-                    self.keep_collecting_logs(),
-                    self.keep_routing(),
+                    self.run_rescue(),
+                    self.run_log_collection(),
+                    self.run_route_confirmation(),
                     self.run_retention(),
                 );
             } => {}
@@ -171,7 +172,7 @@ impl Maintenance {
         }
     }
 
-    async fn keep_rescuing(&self) {
+    async fn run_rescue(&self) {
         loop {
             sleep(self.timings.rescue).await;
             if let Err(error) = self.rescue().await {
@@ -201,21 +202,29 @@ impl Maintenance {
         Ok(())
     }
 
-    async fn keep_collecting_logs(&self) {
+    async fn run_log_collection(&self) {
         let freshness = &self.ports.log_freshness;
         let (mut next, mut next_sweep) = (Instant::now(), Instant::now());
         loop {
             let snapshot = Arc::clone(&self.snapshot.borrow());
             if freshness.take_requests() {
-                self.collect_logs(&snapshot, |application| freshness.is_requested(application)).await;
+                self.collect_logs(&snapshot, |version| freshness.is_requested(version.application.id)).await;
                 freshness.answer();
             }
             if Instant::now() >= next {
-                match self.context.replica.is_leader() {
-                    true => self.collect_logs(&snapshot, |application| freshness.is_due(application)).await,
-                    // The others collect for their own readers only.
-                    false => snapshot.running().for_each(|version| freshness.watch(version.application.id)),
-                }
+                let is_leader = self.context.replica.is_leader();
+                let collects = |version: &LiveVersion| match snapshot.homes.place_of(&version.deployment) {
+                    Place::Here => true,
+                    Place::Elsewhere => false,
+                    Place::Anywhere => is_leader,
+                };
+                // The others collect for their own readers only.
+                let others = snapshot.running().filter(|version| !collects(version));
+                others.for_each(|version| freshness.watch(version.application.id));
+                self.collect_logs(&snapshot, |version| {
+                    collects(version) && freshness.is_due(version.application.id)
+                })
+                .await;
                 next = Instant::now() + self.timings.logs;
             }
             if Instant::now() >= next_sweep {
@@ -227,9 +236,12 @@ impl Maintenance {
     }
 
     /// Collects the new output of the containers of the chosen applications.
-    async fn collect_logs(&self, snapshot: &Snapshot, is_chosen: impl Fn(ApplicationId) -> bool) {
-        for LiveVersion { application, deployment } in snapshot.running() {
-            if deployment.container.is_none() || !is_chosen(application.id) {
+    async fn collect_logs(&self, snapshot: &Snapshot, is_chosen: impl Fn(&LiveVersion) -> bool) {
+        for version in snapshot.running() {
+            let LiveVersion { application, deployment } = version;
+            // Another server collects what runs on its machine.
+            let is_here = snapshot.homes.place_of(deployment) != Place::Elsewhere;
+            if deployment.container.is_none() || !is_here || !is_chosen(version) {
                 continue;
             }
             // An unavailable engine would be queried for each of them.
@@ -266,7 +278,7 @@ impl Maintenance {
 
     /// Confirms periodically that the router matches the records: it may have been unavailable or have
     /// wrong routes.
-    async fn keep_routing(&self) {
+    async fn run_route_confirmation(&self) {
         let (mut is_told, mut changed) = (true, self.ports.routes.changed().listen());
         loop {
             match (self.ports.routes.confirm().await, is_told) {

@@ -21,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use self::test_message::Tries;
+use self::test_message::TestMessageLimiter;
 pub use self::{
     notifier::{Notifier, NotifierPorts},
     sender::{Sender, SenderTimings},
@@ -58,7 +58,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Configures channels and reads deliveries.
 pub struct Notifications {
     ports: NotificationPorts,
-    tries: Tries,
+    tries: TestMessageLimiter,
     /// Permits for checks of outbound addresses: a DNS lookup may take long.
     checks: Semaphore,
     context: ServiceContext,
@@ -67,7 +67,7 @@ pub struct Notifications {
 impl Notifications {
     /// Returns the use cases over `ports`.
     pub fn new(ports: NotificationPorts, context: ServiceContext) -> Self {
-        Self { ports, tries: Tries::default(), checks: Semaphore::new(CHECKS_AT_ONCE), context }
+        Self { ports, tries: TestMessageLimiter::default(), checks: Semaphore::new(CHECKS_AT_ONCE), context }
     }
 
     /// Acquires a permit for a check of an outbound address.

@@ -13,9 +13,12 @@ mod announcement;
 mod backoff;
 pub(crate) mod decision;
 #[cfg(feature = "extensions")]
-mod extension_routes;
+mod extensions;
 mod health;
+mod homes;
+mod intervals;
 mod orphans;
+mod registry;
 mod scale;
 mod watched;
 
@@ -29,9 +32,9 @@ use launchway_domain::{
     applications::ApplicationRepository,
     deployments::{
         Condition, ContainerRecord, Deployer, DeploymentRepository, EngineInventory, HealthProbe,
-        ImageRecords, KeptVersions, LiveVersion, SiteStore, StepError, Write,
+        ImageRecords, LiveVersion, SiteStore, StepError, Write,
     },
-    ids::SubjectId,
+    ids::{DeploymentId, SubjectId},
     jobs::{JobKind, JobQueue, Write as JobWrite},
     logs::{Level, LogSink, NewLine},
     organizations::Scope,
@@ -44,18 +47,21 @@ use tokio::{
 
 use self::{
     backoff::Backoff,
-    decision::{Action, Observed, breakdown, decide, recorded_state},
+    decision::{Action, Observed, cause, decide, recorded_state},
     scale::ScaleRecord,
     watched::{CopyKey, Watched, WatchedCopy},
 };
 pub use self::{
     health::StabilityLimits,
+    intervals::{MOST_CHECKS, ReconcilerLimits, ReconcilerTimings},
     orphans::{UnknownObjects, find_unknown},
+    registry::RegistryPorts,
 };
 use crate::{
-    ServiceContext, Terms,
+    ServiceContext,
     deployments::{Retirer, job_about},
     engine_view::EngineView,
+    homes::HomeView,
     routes::Routes,
 };
 
@@ -73,6 +79,8 @@ pub struct ReconcilerPorts {
     pub deployer: Arc<dyn Deployer>,
     /// Lists the resources on the engine.
     pub inventory: Arc<dyn EngineInventory>,
+    /// The registry with the images of versions; absent if they are on one engine only.
+    pub registry: Option<RegistryPorts>,
     /// Checks the health of a version.
     pub probe: Arc<dyn HealthProbe>,
     /// Removes published directories that are no longer kept.
@@ -85,77 +93,6 @@ pub struct ReconcilerPorts {
     pub retirer: Arc<Retirer>,
 }
 
-/// The intervals of the reconciler.
-#[derive(Debug, Clone, Copy)]
-pub struct ReconcilerTimings {
-    /// The interval of rounds without an event of the engine.
-    pub round: Duration,
-    /// The interval of full scans without an event of the engine.
-    pub look: Duration,
-    /// The timeout of a scan, after which the engine counts as unavailable.
-    pub engine: Duration,
-    /// The interval of checks of a healthy version, where there are not too many for [`MOST_CHECKS`].
-    pub check: Duration,
-    /// The interval of checks of an unhealthy version.
-    pub recheck: Duration,
-    /// The interval of searches for orphans.
-    pub orphans: Duration,
-    /// The grace period of an orphan before it is removed.
-    pub grace: Duration,
-}
-
-impl Default for ReconcilerTimings {
-    fn default() -> Self {
-        Self {
-            round: Duration::from_secs(2),
-            look: Duration::from_secs(10),
-            engine: Duration::from_secs(10),
-            check: Duration::from_secs(15),
-            recheck: Duration::from_secs(2),
-            orphans: Duration::from_secs(30),
-            grace: Duration::from_secs(120),
-        }
-    }
-}
-
-impl ReconcilerTimings {
-    /// Returns the default intervals with this grace period of orphans: they are searched for four times
-    /// within it.
-    #[must_use]
-    pub fn with_grace(grace: Duration) -> Self {
-        Self { orphans: (grace / 4).min(Duration::from_secs(30)), grace, ..Self::default() }
-    }
-
-    /// Returns the interval of checks of a healthy version among `versions`: checks cost what the number of
-    /// versions costs, and an idle installation should cost next to nothing.
-    fn check_interval(&self, versions: usize) -> Duration {
-        let spread = u64::try_from(versions).unwrap_or(u64::MAX).div_ceil(MOST_CHECKS);
-        self.check.max(Duration::from_secs(spread))
-    }
-}
-
-/// The limits of the reconciler.
-#[derive(Debug, Clone, Copy)]
-pub struct ReconcilerLimits {
-    /// The number of restarts after which a container counts as unstable.
-    pub stability: StabilityLimits,
-    /// The time that a version which was never seen to pass its check may take until it does: that of a
-    /// deployment, at which it passed.
-    pub start_period: Duration,
-    /// The number of versions of an application that are kept.
-    pub kept_versions: KeptVersions,
-}
-
-impl Default for ReconcilerLimits {
-    fn default() -> Self {
-        Self {
-            stability: StabilityLimits::default(),
-            start_period: Duration::from_secs(60),
-            kept_versions: KeptVersions::default(),
-        }
-    }
-}
-
 /// A snapshot of the live versions and their containers.
 #[derive(Debug, Default)]
 pub struct Snapshot {
@@ -165,6 +102,8 @@ pub struct Snapshot {
     pub view: Arc<EngineView>,
     /// The applications with running jobs.
     pub busy: HashSet<SubjectId>,
+    /// The machines of stateful applications.
+    pub homes: Arc<HomeView>,
 }
 
 impl Snapshot {
@@ -174,8 +113,6 @@ impl Snapshot {
     }
 }
 
-/// The most checks of healthy versions in a second, on average.
-pub const MOST_CHECKS: u64 = 33;
 /// The most containers that are started, or checked, at once.
 const MOST_AT_ONCE: usize = 16;
 /// The shortest time between two rounds, because events may come in bursts.
@@ -195,6 +132,10 @@ pub struct Reconciler {
     changed: Notify,
     places: Arc<Semaphore>,
     checks: Arc<Semaphore>,
+    /// The deployments whose log says that they wait for a server.
+    waiting: Mutex<HashSet<DeploymentId>>,
+    #[cfg(feature = "extensions")]
+    runs: extensions::WaitingRuns,
 }
 
 impl Reconciler {
@@ -217,6 +158,9 @@ impl Reconciler {
             changed: Notify::new(),
             places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
             checks: Arc::new(Semaphore::new(MOST_AT_ONCE)),
+            waiting: Mutex::default(),
+            #[cfg(feature = "extensions")]
+            runs: extensions::WaitingRuns::default(),
         }
     }
 
@@ -237,16 +181,22 @@ impl Reconciler {
     /// Reconciles until `stop` is true.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = async { tokio::join!(self.keep_reconciling(), self.keep_removing_orphans()); } => {}
+            () = async {
+                tokio::join!(
+                    self.run_reconciliation(),
+                    self.run_orphan_removal(),
+                    self.run_image_deletion()
+                );
+            } => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     }
 
-    async fn keep_reconciling(self: &Arc<Self>) {
+    async fn run_reconciliation(self: &Arc<Self>) {
         let mut last_look = None;
         loop {
             let has_news = tokio::select! {
-                has_news = self.ports.inventory.wait_for_news(self.timings.round) => has_news,
+                has_news = self.ports.inventory.wait_for_events(self.timings.round) => has_news,
                 () = self.changed.notified() => false,
             };
             let began = Instant::now();
@@ -260,8 +210,12 @@ impl Reconciler {
 
     /// Compares everything once, and acts. Returns whether the records and the engine responded.
     async fn look(self: &Arc<Self>) -> bool {
-        let (live, busy) = match tokio::try_join!(self.ports.deployments.live(), self.ports.queue.running()) {
-            Ok(read) => read,
+        let (live, busy, homes) = match tokio::try_join!(
+            self.ports.deployments.live(),
+            self.ports.queue.running(),
+            self.context.homes.view()
+        ) {
+            Ok((live, busy, homes)) => (live, busy, Arc::new(homes)),
             Err(error) => {
                 tracing::warn!(%error, "live versions could not be read");
                 return false;
@@ -271,23 +225,23 @@ impl Reconciler {
         let found = match timeout(self.timings.engine, self.ports.inventory.containers()).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
-                self.publish(live, busy, None);
+                self.publish(live, busy, homes, None);
                 self.report_outage(error.to_string());
                 return false;
             }
             Err(_elapsed) => {
-                self.publish(live, busy, None);
+                self.publish(live, busy, homes, None);
                 let (engine, seconds) = (self.context.terms.engine, self.timings.engine.as_secs());
                 self.report_outage(format!("the {engine} did not answer within {seconds} s"));
                 return false;
             }
         };
         self.report_available();
-        let snapshot = self.publish(live, busy, Some(found.into()));
+        let snapshot = self.publish(live, busy, homes, Some(found.into()));
         for version in snapshot.live.iter() {
             // Each time: a round may take longer than a term.
-            if !self.context.replica.is_leader() {
-                return true;
+            if !self.acts_on(&snapshot.homes, &version.deployment) {
+                continue;
             }
             let is_busy = snapshot.busy.contains(&SubjectId::from(version.application.id));
             for (number, recorded) in version.deployment.numbered_copies() {
@@ -296,8 +250,13 @@ impl Reconciler {
             }
             self.scale(version, is_busy).await;
         }
+        let absent = match self.context.replica.is_leader() {
+            true => self.absent_homes(&snapshot).await,
+            false => Vec::new(),
+        };
+        self.report_absent_homes(&snapshot, &absent).await;
         #[cfg(feature = "extensions")]
-        self.follow_extension_routes().await;
+        self.follow_extensions(&snapshot.homes, &absent).await;
         true
     }
 
@@ -306,10 +265,11 @@ impl Reconciler {
         &self,
         live: Arc<[LiveVersion]>,
         busy: Vec<SubjectId>,
+        homes: Arc<HomeView>,
         view: Option<EngineView>,
     ) -> Arc<Snapshot> {
         let view = view.map_or_else(|| Arc::clone(&self.snapshot.borrow().view), Arc::new);
-        let snapshot = Arc::new(Snapshot { live, view, busy: busy.into_iter().collect() });
+        let snapshot = Arc::new(Snapshot { live, view, busy: busy.into_iter().collect(), homes });
         self.trust_recorded_health();
         self.snapshot.send_replace(Arc::clone(&snapshot));
         snapshot
@@ -398,7 +358,7 @@ impl Reconciler {
 
     async fn enqueue_now(&self, version: &LiveVersion, cause: String) {
         let job = job_about(&version.application, JobKind::Reconcile, &self.context);
-        match self.context.commit_as_leader(vec![JobWrite::Enqueue(job).into()]).await {
+        match self.commit_about(&version.deployment, vec![JobWrite::Enqueue(job).into()]).await {
             Ok(()) => {
                 self.note(version, Level::Warn, cause).await;
                 self.context.wake.notify();
@@ -438,7 +398,7 @@ impl Reconciler {
         let (id, at) = (version.deployment.id, self.context.clock.now());
         let container = ContainerRecord { state, address, ..recorded.clone() };
         let write = Write::RecordContainer { id, container, at };
-        if let Err(error) = self.context.commit_as_leader(vec![write.into()]).await {
+        if let Err(error) = self.commit_about(&version.deployment, vec![write.into()]).await {
             tracing::warn!(%error, deployment.id = %id, "state of a version could not be recorded");
             return;
         }
@@ -470,28 +430,7 @@ impl Reconciler {
     }
 }
 
-/// Returns a sentence about the problem of a container that should run.
-fn cause(observed: Observed, terms: Terms) -> String {
-    let reason =
-        breakdown(observed.container, terms).unwrap_or_else(|| "a sidecar service is not running".to_owned());
-    let mut letters = reason.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// Converts the error of a store to one of a step.
 fn unreadable(error: StoreError) -> StepError {
     StepError::failed("the database cannot be read", error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn checks_are_spread_when_versions_are_many() {
-        let timings = ReconcilerTimings::default();
-        for (versions, seconds) in [(0, 15), (495, 15), (496, 16), (1000, 31), (10_000, 304)] {
-            assert_eq!(timings.check_interval(versions), Duration::from_secs(seconds), "{versions}");
-        }
-    }
 }

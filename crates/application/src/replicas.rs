@@ -17,8 +17,8 @@ use launchway_domain::{
     auth::Actor,
     ids::InstanceId,
     replicas::{
-        CLOCK_TOLERANCE, Drain, LONGEST_DRAIN, Patience, Pulse, ROUTE_LEASE, Replica, ReplicaRegistry,
-        ReplicaStatus, Term,
+        CLOCK_TOLERANCE, Drain, DrainScope, HeartbeatResponse, LONGEST_DRAIN, ROUTE_LEASE, Replica,
+        ReplicaRegistry, ReplicaStatus, Term,
     },
     store::StoreError,
 };
@@ -79,7 +79,7 @@ impl OwnReplica {
     }
 
     /// Waits until this server leads.
-    pub async fn lead(&self) {
+    pub async fn wait_for_leadership(&self) {
         let Some(shared) = &self.0 else { return };
         let mut leadership = shared.leadership.subscribe();
         while shared.term().is_none() {
@@ -169,10 +169,10 @@ impl OwnReplica {
         }
     }
 
-    /// Waits until the other replicas of `patience` have drained a target. Each has its own time limit.
-    pub(crate) async fn drain_others(&self, drain: &Drain, patience: Patience) {
+    /// Waits until the other replicas of a scope have drained a target. Each has its own time limit.
+    pub(crate) async fn drain_others(&self, drain: &Drain, drain_scope: DrainScope) {
         let Some(shared) = &self.0 else { return };
-        if timeout(LONGEST_DRAIN, shared.drain_others(drain, patience)).await.is_err() {
+        if timeout(LONGEST_DRAIN, shared.drain_others(drain, drain_scope)).await.is_err() {
             tracing::warn!("another replica did not drain in time");
         }
         if let Err(error) = shared.registry.forget_drain(drain).await {
@@ -214,7 +214,7 @@ impl Shared {
     }
 
     /// Publishes the answer to a heartbeat. Its term is certain until `until`.
-    fn publish(&self, pulse: &Pulse, until: Instant) {
+    fn publish(&self, pulse: &HeartbeatResponse, until: Instant) {
         let was_leader = self.leadership.borrow().is_some();
         self.leadership.send_replace(pulse.term.map(|term| Held { term, until }));
         match (was_leader, pulse.term) {
@@ -238,9 +238,9 @@ impl Shared {
         }
     }
 
-    async fn drain_others(&self, drain: &Drain, patience: Patience) {
+    async fn drain_others(&self, drain: &Drain, drain_scope: DrainScope) {
         let requested = loop {
-            match answered(self.registry.request_drain(self.replica.id, drain, patience).await) {
+            match answered(self.registry.request_drain(self.replica.id, drain, drain_scope).await) {
                 Some(requested) => break requested,
                 None => sleep(DRAIN_POLL).await,
             }
@@ -248,7 +248,7 @@ impl Shared {
         if requested == 0 {
             return;
         }
-        while answered(self.registry.undrained(drain, patience).await) != Some(0) {
+        while answered(self.registry.undrained(drain, drain_scope).await) != Some(0) {
             sleep(DRAIN_POLL).await;
         }
     }

@@ -19,7 +19,7 @@ use launchway_domain::{
     },
     ids::ApplicationId,
     organizations::Scope,
-    replicas::{Drain, Patience},
+    replicas::{Drain, DrainScope},
     routes::{Endpoint, Route, Target, TrafficRouter},
     store::StoreError,
 };
@@ -57,7 +57,7 @@ pub struct Routes {
     /// The address that the router listens on; `None` when there is none.
     front: Option<SocketAddr>,
     /// The time at which the router last got all routes; `None` after a failure.
-    told: Mutex<Option<Told>>,
+    last_update: Mutex<Option<RouterUpdate>>,
     replica: OwnReplica,
     /// Notified when routes may have changed, by this server or another one.
     changed: WakeSignal,
@@ -69,7 +69,7 @@ pub struct Routes {
 
 /// The last update of all routes.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct RouterUpdate {
     at: Instant,
     /// The routes epoch before the records were read; `None` if there is only one server.
     epoch: Option<i64>,
@@ -96,7 +96,7 @@ impl Routes {
             #[cfg(feature = "certificates")]
             certificates: None,
             front,
-            told: Mutex::default(),
+            last_update: Mutex::default(),
             replica: OwnReplica::default(),
             changed: WakeSignal::default(),
             draining: SyncMutex::default(),
@@ -157,12 +157,12 @@ impl Routes {
         if !self.ports.router.is_there() {
             return Ok(());
         }
-        let mut told = self.told.lock().await;
+        let mut last_update = self.last_update.lock().await;
         let outcome = self.follow_one(scope, id).await;
         if matches!(outcome, Ok(Completeness::Pending)) {
-            *told = None;
+            *last_update = None;
         }
-        forget_failed(&mut told, outcome.map(drop))
+        forget_failed(&mut last_update, outcome.map(drop))
     }
 
     async fn follow_one(&self, scope: Scope, id: ApplicationId) -> Result<Completeness, StepError> {
@@ -185,8 +185,8 @@ impl Routes {
     /// # Errors
     /// [`StepError::Retryable`] when the records cannot be read or the router is unavailable.
     pub async fn follow_all(&self) -> Result<(), StepError> {
-        let mut told = self.told.lock().await;
-        *told = None;
+        let mut last_update = self.last_update.lock().await;
+        *last_update = None;
         // Before the records: a change in between is read twice, and not missed.
         let epoch = self.replica.routes_epoch().await.map_err(unreadable)?;
         let mut completeness = Completeness::Complete;
@@ -200,7 +200,8 @@ impl Routes {
             }
         }
         // A site that is missing here must not delay the others, whose routes are current.
-        *told = (completeness == Completeness::Complete).then(|| Told { at: Instant::now(), epoch });
+        *last_update =
+            (completeness == Completeness::Complete).then(|| RouterUpdate { at: Instant::now(), epoch });
         match epoch {
             Some(epoch) => self.replica.acknowledge_routes(epoch).await.map_err(unreadable),
             None => Ok(()),
@@ -213,7 +214,7 @@ impl Routes {
     /// # Errors
     /// As [`follow_all`](Routes::follow_all).
     pub async fn confirm(&self) -> Result<(), StepError> {
-        let told = *self.told.lock().await;
+        let last_update = *self.last_update.lock().await;
         let epoch = match self.replica.routes_epoch().await {
             Ok(epoch) => epoch,
             Err(error) => {
@@ -222,7 +223,8 @@ impl Routes {
                 return Err(unreadable(error));
             }
         };
-        let is_recent = told.is_some_and(|told| told.at.elapsed() < REPEAT && told.epoch == epoch);
+        let is_recent = last_update
+            .is_some_and(|last_update| last_update.at.elapsed() < REPEAT && last_update.epoch == epoch);
         let is_there = self.ports.router.is_there();
         if !(is_recent && (!is_there || self.ports.router.is_current().await?)) {
             self.follow_all().await?;
@@ -271,25 +273,25 @@ impl Routes {
         id: ApplicationId,
         target: Target,
     ) -> Result<(), StepError> {
-        let mut told = self.told.lock().await;
+        let mut last_update = self.last_update.lock().await;
         let outcome = match self.ports.applications.get(scope, id).await.map_err(unreadable) {
             Ok(Some(application)) => self.ports.router.set(&route(&application, target)).await,
             Ok(None) => self.ports.router.remove(id).await,
             Err(error) => Err(error),
         };
-        forget_failed(&mut told, outcome)?;
-        drop(told);
+        forget_failed(&mut last_update, outcome)?;
+        drop(last_update);
         self.replica.wait_for_routes().await;
         Ok(())
     }
 
     /// Removes the routes of a deleted application.
     pub(crate) async fn forget(&self, id: ApplicationId) -> Result<(), StepError> {
-        let mut told = self.told.lock().await;
+        let mut last_update = self.last_update.lock().await;
         self.served().remove(&id);
         let outcome = self.ports.router.remove(id).await;
-        forget_failed(&mut told, outcome)?;
-        drop(told);
+        forget_failed(&mut last_update, outcome)?;
+        drop(last_update);
         self.replica.wait_for_routes().await;
         Ok(())
     }
@@ -297,18 +299,18 @@ impl Routes {
     /// Waits for the running requests on the previous target of an application: one container, or all. Requests at the
     /// front proxies of other replicas count too.
     pub(crate) async fn drain(&self, id: ApplicationId, container: Option<ContainerId>) {
-        self.drain_with(Drain { application: id, container }, Patience::Living).await;
+        self.drain_with(Drain { application: id, container }, DrainScope::Living).await;
     }
 
     /// The same for a version that can stay for a while: also waits for replicas that are restarted, whose front proxies may
     /// still route to it.
-    pub(crate) async fn drain_patiently(&self, id: ApplicationId, container: Option<ContainerId>) {
-        self.drain_with(Drain { application: id, container }, Patience::Returning).await;
+    pub(crate) async fn drain_for_retirement(&self, id: ApplicationId, container: Option<ContainerId>) {
+        self.drain_with(Drain { application: id, container }, DrainScope::Returning).await;
     }
 
-    async fn drain_with(&self, drain: Drain, patience: Patience) {
+    async fn drain_with(&self, drain: Drain, drain_scope: DrainScope) {
         self.replica.wait_for_routes().await;
-        tokio::join!(self.drain_own(&drain), self.replica.drain_others(&drain, patience));
+        tokio::join!(self.drain_own(&drain), self.replica.drain_others(&drain, drain_scope));
     }
 
     fn draining(&self) -> MutexGuard<'_, HashSet<Drain>> {
@@ -454,9 +456,12 @@ fn route(application: &Application, target: Target) -> Route {
 }
 
 /// Clears the time of the last full update after a failure, because the router may be outdated.
-fn forget_failed(told: &mut Option<Told>, outcome: Result<(), StepError>) -> Result<(), StepError> {
+fn forget_failed(
+    last_update: &mut Option<RouterUpdate>,
+    outcome: Result<(), StepError>,
+) -> Result<(), StepError> {
     if outcome.is_err() {
-        *told = None;
+        *last_update = None;
     }
     outcome
 }

@@ -18,7 +18,7 @@ use launchway_domain::{
 };
 use uuid::Uuid;
 
-use crate::{EngineStatus, Error, OwnReplica, Terms, WakeSignal};
+use crate::{EngineStatus, Error, Homes, OwnReplica, Terms, WakeSignal};
 
 /// The context of every use case.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub struct ServiceContext {
     pub engine: EngineStatus,
     /// This server as one of the replicas of its installation.
     pub replica: OwnReplica,
+    /// The machines of stateful applications.
+    pub homes: Homes,
     /// The words for the engine, in log lines and reasons.
     pub terms: Terms,
 }

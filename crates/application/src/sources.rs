@@ -183,7 +183,7 @@ impl Sources {
         application: &Application,
         pending: &PendingSource,
         author: Author,
-        how: &How,
+        how: &CommitOrigin,
     ) -> Result<(), StoreError> {
         let (id, commit) = (pending.deployment, pending.new.clone());
         let request = Request::of_commit(application, id, commit, &self.context);
@@ -204,7 +204,7 @@ impl Sources {
 }
 
 /// The way in which a commit came to this server.
-struct How {
+struct CommitOrigin {
     /// A noun with an article, such as "a push to `main`".
     what: String,
     branch: Branch,
@@ -214,7 +214,7 @@ struct How {
     cache: BuildCache,
 }
 
-impl How {
+impl CommitOrigin {
     fn push(branch: &Branch) -> Self {
         Self {
             what: format!("a push to `{branch}`"),

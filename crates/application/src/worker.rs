@@ -54,6 +54,12 @@ impl Default for WorkerTimings {
 /// The pause before a job that waits for the engine is retried.
 const ENGINE_PAUSE: TimeDelta = TimeDelta::seconds(3);
 
+/// The shortest time between two claims that found nothing.
+const CLAIM_PAUSE: Duration = Duration::from_millis(20);
+
+/// The shortest time between two looks whether a running job is to be cancelled.
+const CANCEL_PAUSE: Duration = Duration::from_millis(200);
+
 /// The time that an attempt without a lease gets to end, if it has settled its job.
 const SETTLED: Duration = Duration::from_secs(5);
 
@@ -137,7 +143,7 @@ impl Worker {
 
     /// Works until `stop` is true, and then returns unfinished jobs to the queue.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let (mut wake, mut jobs) = (self.context.wake.listen(), JoinSet::new());
+        let (mut wake, mut jobs) = (self.context.wake.listen_every(CLAIM_PAUSE), JoinSet::new());
         // Versions that lost the traffic are retired concurrently: no job waits for it.
         let mut retirements = JoinSet::new();
         while !*stop.borrow() {
@@ -302,13 +308,13 @@ impl Worker {
         job_control: &JobControl,
         mut stop: watch::Receiver<bool>,
     ) -> Interruption {
-        let (mut wake, mut is_closed) = (self.context.wake.listen(), false);
+        let (mut wake, mut is_closed) = (self.context.wake.listen_every(CANCEL_PAUSE), false);
         let started = tokio::time::Instant::now();
         let mut last_sign = started;
         loop {
             tokio::select! {
                 () = wake.wait_timeout(self.timings.heartbeat) => {}
-                is_told = told_to_stop(&mut stop), if !is_closed => {
+                is_told = wait_for_stop(&mut stop), if !is_closed => {
                     is_closed = true;
                     if is_told {
                         tokio::time::sleep(self.timings.grace).await;
@@ -380,7 +386,8 @@ impl Worker {
         if claimed.job.kind != JobKind::Deploy {
             return;
         }
-        let cleared = timeout(self.timings.lease / 2, self.handlers.pipeline.clear_up_after(claimed)).await;
+        let cleared =
+            timeout(self.timings.lease / 2, self.handlers.pipeline.remove_leftovers_of(claimed)).await;
         match cleared {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "leftovers of an attempt could not be removed"),
@@ -409,7 +416,7 @@ fn followed(job: &Job, at: Timestamp) -> store::Write {
 }
 
 /// Returns when the worker has to stop, or the sender of the signal was dropped.
-async fn told_to_stop(stop: &mut watch::Receiver<bool>) -> bool {
+async fn wait_for_stop(stop: &mut watch::Receiver<bool>) -> bool {
     stop.wait_for(|stop| *stop).await.is_ok()
 }
 

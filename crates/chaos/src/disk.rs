@@ -13,7 +13,7 @@ use std::{
 };
 
 pub(crate) use self::trace::{Call, Event, read};
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
@@ -78,17 +78,17 @@ impl Disk {
     }
 
     /// Writes the files into `folder` as they could be found after a power cut now.
-    pub(crate) fn after_a_cut(&self, cut: Cut, chance: &mut Chance, folder: &Path) {
+    pub(crate) fn after_a_cut(&self, cut: Cut, rng: &mut Rng, folder: &Path) {
         for (path, content) in &self.files {
             let mut bytes = content.durable.clone();
-            let last = chance.below(content.pending.len() + 1);
+            let last = rng.below(content.pending.len() + 1);
             for (number, change) in content.pending.iter().enumerate() {
                 match cut {
                     Cut::Nothing => {}
-                    Cut::Some if chance.is_hit(50) => change.apply(&mut bytes),
-                    Cut::Torn => change.apply_torn(&mut bytes, chance),
+                    Cut::Some if rng.is_hit(50) => change.apply(&mut bytes),
+                    Cut::Torn => change.apply_torn(&mut bytes, rng),
                     Cut::UpTo if number < last => change.apply(&mut bytes),
-                    Cut::UpTo if number == last => change.apply_torn(&mut bytes, chance),
+                    Cut::UpTo if number == last => change.apply_torn(&mut bytes, rng),
                     Cut::Some | Cut::UpTo => {}
                 }
             }
@@ -106,20 +106,20 @@ impl Change {
     }
 
     /// Applies each sector independently or not.
-    fn apply_torn(&self, bytes: &mut Vec<u8>, chance: &mut Chance) {
+    fn apply_torn(&self, bytes: &mut Vec<u8>, rng: &mut Rng) {
         match self {
             Self::Write { at, bytes: new } => {
                 let mut start = 0;
                 while start < new.len() {
                     // Sectors are aligned to the disk, not to the write.
                     let end = new.len().min(start + SECTOR - (at + start) % SECTOR);
-                    if chance.is_hit(50) {
+                    if rng.is_hit(50) {
                         put(bytes, at + start, &new[start..end]);
                     }
                     start = end;
                 }
             }
-            Self::Cut { .. } if chance.is_hit(50) => self.apply(bytes),
+            Self::Cut { .. } if rng.is_hit(50) => self.apply(bytes),
             Self::Cut { .. } => {}
         }
     }
@@ -150,7 +150,7 @@ mod tests {
         for event in events {
             disk.apply(event);
         }
-        disk.after_a_cut(cut, &mut Chance::seeded(seed), folder.path());
+        disk.after_a_cut(cut, &mut Rng::seeded(seed), folder.path());
         fs::read(folder.path().join("file")).unwrap()
     }
 

@@ -14,7 +14,7 @@ use launchway_verifier::ledger::{Fact, Ledger, now};
 use serde_json::{Value, json};
 
 use crate::{
-    chance::Chance,
+    rng::Rng,
     stage::{DEPLOY, Stage},
 };
 
@@ -43,14 +43,14 @@ pub(crate) struct Load {
 
 /// The responses to the clients.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ResponseCounts {
     /// The number of responses with each status.
     pub(crate) statuses: BTreeMap<u16, usize>,
     /// The number of requests without a response.
     pub(crate) unanswered: usize,
 }
 
-impl Tally {
+impl ResponseCounts {
     /// Returns the number of unexpected responses: neither a success nor a request to retry later.
     pub(crate) fn odd(&self) -> usize {
         let expected = [200, 503, 507];
@@ -74,7 +74,7 @@ struct Shared {
     made: AtomicUsize,
     is_over: AtomicBool,
     pace: Pace,
-    tally: Mutex<Tally>,
+    responses: Mutex<ResponseCounts>,
 }
 
 impl Load {
@@ -89,27 +89,27 @@ impl Load {
             made: AtomicUsize::default(),
             is_over: AtomicBool::default(),
             pace,
-            tally: Mutex::default(),
+            responses: Mutex::default(),
         });
         let callers = (0..CALLERS).map(|number| {
             let shared = Arc::clone(&shared);
-            spawn(move || shared.call(Chance::seeded(number as u64 + 1)))
+            spawn(move || shared.call(Rng::seeded(number as u64 + 1)))
         });
         Self { callers: callers.collect(), shared }
     }
 
     /// Returns the responses so far.
-    pub(crate) fn tally(&self) -> Tally {
-        lock(&self.shared.tally).clone()
+    pub(crate) fn responses(&self) -> ResponseCounts {
+        lock(&self.shared.responses).clone()
     }
 
     /// Stops the clients; returns the responses.
-    pub(crate) fn end(mut self) -> Tally {
+    pub(crate) fn end(mut self) -> ResponseCounts {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for caller in self.callers.drain(..) {
             caller.join().expect("a caller that understands every answer");
         }
-        self.tally()
+        self.responses()
     }
 }
 
@@ -120,19 +120,19 @@ impl Drop for Load {
 }
 
 impl Shared {
-    fn call(&self, mut chance: Chance) {
+    fn call(&self, mut rng: Rng) {
         while !self.is_over.load(Ordering::Relaxed) {
             let application = {
                 let applications = lock(&self.applications);
-                applications[chance.below(applications.len())].clone()
+                applications[rng.below(applications.len())].clone()
             };
-            match chance.below(100) {
+            match rng.below(100) {
                 0..60 => self.redeploy(&application),
                 60..65 => self.create(),
                 _ => self.read_log(&application),
             }
             let (from, to) = self.pace.pause;
-            sleep(chance.millis(from, to));
+            sleep(rng.millis(from, to));
         }
     }
 
@@ -177,13 +177,13 @@ impl Shared {
     /// Returns the data of a success.
     fn send(&self, method: &str, path: &str, body: Option<&str>) -> Option<Value> {
         let answer = self.client.try_send(method, path, body).ok();
-        let mut tally = lock(&self.tally);
+        let mut responses = lock(&self.responses);
         let Some(Answer { status, .. }) = answer.as_ref() else {
-            tally.unanswered += 1;
+            responses.unanswered += 1;
             return None;
         };
-        *tally.statuses.entry(*status).or_default() += 1;
-        drop(tally);
+        *responses.statuses.entry(*status).or_default() += 1;
+        drop(responses);
         answer.filter(|answer| answer.status == 200).map(|answer| answer.json()["data"].clone())
     }
 }

@@ -3,7 +3,6 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 mod campaigns;
-mod chance;
 mod cluster;
 mod disk;
 mod document;
@@ -14,6 +13,7 @@ mod options;
 mod process;
 mod regular;
 mod repository;
+mod rng;
 mod section;
 mod stage;
 mod tenants;
@@ -43,11 +43,13 @@ fn main() -> ExitCode {
     }
     let section = campaign(&options);
     println!("{}", section.markdown());
-    match section.missed() {
-        0 => ExitCode::SUCCESS,
-        missed => {
-            eprintln!("{}: {missed} figures are not their goal", options.campaign);
-            ExitCode::FAILURE
-        }
+    let missed = section.missed();
+    if missed.is_empty() {
+        return ExitCode::SUCCESS;
     }
+    eprintln!("{}: {} figures miss their goal", options.campaign, missed.len());
+    for figure in missed {
+        eprintln!("  {figure}");
+    }
+    ExitCode::FAILURE
 }

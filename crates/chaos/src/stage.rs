@@ -2,12 +2,12 @@
 
 use std::{
     env, fs,
-    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     thread::sleep,
     time::{Duration, Instant},
 };
 
+pub(crate) use launchway_testkit::ports::free_port;
 use launchway_testkit::{client::Client, docker::Traces};
 use launchway_verifier::{
     figures::Figures,
@@ -256,7 +256,7 @@ impl Stage {
     }
 
     /// Waits until everything has finished; returns the figures, and the time it took.
-    pub(crate) fn come_to_rest(&self, max_wait: Duration) -> (Figures, Duration) {
+    pub(crate) fn wait_until_finished(&self, max_wait: Duration) -> (Figures, Duration) {
         let started = Instant::now();
         let figures = self.ask_at_rest(max_wait).ask().expect("the verifier can read everything");
         (figures, started.elapsed())
@@ -311,9 +311,4 @@ fn launch(options: &Options, plan: &Plan, folder: &Path) -> Launch {
         log: folder.join("server.log"),
         url: format!("http://{address}"),
     }
-}
-
-/// Returns a port that is free now.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_testkit::{client::Client, docker::base_image};
+use launchway_testkit::{
+    client::Client,
+    docker::{base_image, docker},
+};
 use launchway_verifier::{figures::Figures, ledger::Ledger};
 use serde_json::{Value, json};
 
@@ -25,10 +28,11 @@ use crate::{
 const FIRST: Duration = Duration::from_secs(120);
 /// The time after which a look at an application counts as failed.
 const LOOK: Duration = Duration::from_secs(1);
-/// A script that answers with its page, a line each half of a second in the middle of it.
+/// A script that answers with its page, a line each half of a second in the middle of it, until it is told to end.
 const STREAM: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n\
     read -r page < /www/index.html\necho \"${page% complete}\"\ni=0\n\
-    while [ $i -lt \"$QUERY_STRING\" ]; do i=$((i+1)); echo \"line $i\"; sleep 0.5; done\necho complete\n";
+    while [ $i -lt \"$QUERY_STRING\" ] && [ ! -e /www/end ]; do i=$((i+1)); echo \"line $i\"; sleep 0.5; done\n\
+    echo complete\n";
 /// The command of an application.
 const QUIET: &str = r#"["httpd", "-f", "-p", "8080", "-h", "/www"]"#;
 /// The same, with a line each second that no other container prints.
@@ -57,8 +61,8 @@ pub(crate) struct Shape {
     pub(crate) wrapper: &'static [&'static str],
 }
 
-/// The path of a page that takes so many half seconds.
-pub(crate) fn slow_path(lines: usize) -> String {
+/// The path of a page that takes at most so many half seconds.
+pub(crate) fn slow_path(lines: u64) -> String {
     format!("/cgi-bin/stream?{lines}")
 }
 
@@ -234,6 +238,17 @@ impl Tenants {
         page.is_some_and(|page| page.status == 200 && page.application() == Some(&application.name))
     }
 
+    /// The ids of the containers of all applications.
+    pub(crate) fn containers(&self) -> Vec<String> {
+        let label = format!("label=launchway.instance={}", self.stage.instance());
+        docker(&["ps", "--quiet", "--filter", &label]).lines().map(str::to_owned).collect()
+    }
+
+    /// Ends the slow pages of a container.
+    pub(crate) fn end_slow_pages(container: &str) {
+        docker(&["exec", container, "sh", "-c", ": > /www/end"]);
+    }
+
     /// Starts the server again after it was stopped.
     pub(crate) fn start_server(&mut self) {
         self.stage.server = Server::start(&self.stage.launch);
@@ -279,7 +294,8 @@ impl Tenants {
     fn request(&self, organization: usize, method: &str, path: &str, body: Option<&Value>) -> Option<Value> {
         let client = &self.organizations[organization].1;
         let body = body.map(Value::to_string);
-        let answer = client.try_send(method, &format!("{DEPLOY}{path}"), body.as_deref()).ok()?;
+        let answer = client.try_send(method, &format!("{DEPLOY}{path}"), body.as_deref());
+        let answer = answer.inspect_err(|error| eprintln!("  {method} {path}: {error}")).ok()?;
         if answer.status != 200 {
             eprintln!("  {method} {path}: {} {}", answer.status, answer.text);
             return None;

@@ -61,7 +61,7 @@ impl Tracer {
     }
 
     /// Returns whether a fault was injected.
-    pub(crate) fn has_struck(&self) -> bool {
+    pub(crate) fn has_injected(&self) -> bool {
         fs::read_to_string(&self.output).is_ok_and(|output| output.contains("(INJECTED)"))
     }
 }

@@ -79,19 +79,24 @@ pub(crate) fn add_figures(section: &mut Section, figures: &Figures) {
 }
 
 /// Reports the figures about the engine.
-pub(crate) fn tell_engine(section: &mut Section, figures: &Figures) {
+pub(crate) fn report_engine(section: &mut Section, figures: &Figures) {
     section.note("containers at the end", figures.containers);
     section.never("containers leaked", figures.leaked);
     section.never("live versions without a running container", figures.missing);
 }
 
 /// Adds an acknowledgement and a log line that never existed: each must be found as lost.
-pub(crate) fn invent(section: &mut Section, stage: &Stage) {
-    invent_beside(section, &stage.question(), stage.folder(), &stage.applications[0]);
+pub(crate) fn add_false_records(section: &mut Section, stage: &Stage) {
+    add_false_records_to(section, &stage.question(), stage.folder(), &stage.applications[0]);
 }
 
 /// The same for an installation by its question, with `folder` for a second ledger.
-pub(crate) fn invent_beside(section: &mut Section, question: &Question, folder: &Path, application: &str) {
+pub(crate) fn add_false_records_to(
+    section: &mut Section,
+    question: &Question,
+    folder: &Path,
+    application: &str,
+) {
     let ledger = folder.join("invented");
     fs::copy(&question.ledger, &ledger).unwrap();
     let book = Ledger::open(&ledger).unwrap();

@@ -52,6 +52,11 @@ pub enum Format {
     Json,
 }
 
+/// Returns the name of a value on the command line, which is its name in the API, too.
+pub(crate) fn value_name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
 /// The verbs of the client.
 #[derive(Debug, Subcommand)]
 pub enum Verb {

@@ -58,7 +58,7 @@ fn speaking(options: &Options, act: impl FnOnce(&Screen) -> Outcome) -> ExitCode
     match act(&screen) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            screen.complain(&failure);
+            screen.print_failure(&failure);
             failure.exit_code()
         }
     }

@@ -12,7 +12,7 @@ pub(crate) fn text(screen: &Screen, question: &str, proposal: Option<&str>) -> O
     if !screen.is_interactive() {
         return match proposal {
             Some(proposal) => Ok(proposal.to_owned()),
-            None => Err(nobody_to_ask(question)),
+            None => Err(no_terminal(question)),
         };
     }
     loop {
@@ -63,7 +63,7 @@ pub(crate) fn secret(question: &str) -> Outcome<String> {
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line).map_err(cannot())?;
         if line.is_empty() {
-            return Err(nobody_to_ask(question));
+            return Err(no_terminal(question));
         }
         Ok(line.trim_end_matches(['\r', '\n']).to_owned())
     }
@@ -151,7 +151,7 @@ fn line() -> Outcome<String> {
     Ok(line)
 }
 
-fn nobody_to_ask(question: &str) -> Failure {
+fn no_terminal(question: &str) -> Failure {
     Failure::new(Kind::Usage, format!("{question} is required, and cannot be asked for without a terminal"))
         .hint("pass it as an argument, or a secret on standard input; see --help")
 }

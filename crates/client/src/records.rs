@@ -134,7 +134,7 @@ impl Deployment {
     }
 
     /// Returns whether the state is final.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         matches!(self.state(), "deployed" | "failed" | "cancelled")
     }
 

@@ -132,7 +132,7 @@ impl Screen {
     }
 
     /// Prints a failure and its hint.
-    pub(crate) fn complain(&self, failure: &Failure) {
+    pub(crate) fn print_failure(&self, failure: &Failure) {
         let error = tinted("error:", Tone::Bad, self.colours.remarks);
         print_line(&format!("{error} {}", visible(&failure.to_string())));
         if let Some(hint) = failure.advice() {

@@ -80,8 +80,6 @@ struct Watch<'a> {
     step_seen: Instant,
     /// The last line of Launchway itself, which contains the reason of the end.
     last_word: String,
-    /// True if the line about the success was shown, perhaps before its state was read.
-    is_success_shown: bool,
 }
 
 /// The end of a deployment.
@@ -105,7 +103,6 @@ impl<'a> Watch<'a> {
             step: ("queued".to_owned(), deployment.created_at.clone()),
             step_seen: Instant::now(),
             last_word: String::new(),
-            is_success_shown: false,
         }
     }
 
@@ -114,7 +111,7 @@ impl<'a> Watch<'a> {
         loop {
             // In this order: lines written before the end exist when the end is read.
             let deployment = self.look()?;
-            let end = deployment.is_over().then(|| deployment.since().to_owned());
+            let end = deployment.is_final().then(|| deployment.since().to_owned());
             let mark = self.advance(&deployment);
             self.show_lines(mark, end.as_deref())?;
             if end.is_some() {
@@ -157,34 +154,37 @@ impl<'a> Watch<'a> {
         if now.0 == self.step.0 {
             return None;
         }
-        let (step, since) = &self.step;
-        let took = seconds_between(since, &now.1);
         let whole = seconds_between(&deployment.created_at, &now.1);
-        let good = |words: String| format!("{} {words}", self.screen.tint_remark("✓", Tone::Good));
-        let done = match step.as_str() {
-            "queued" => format!("Queued for {took}"),
-            "cloning" => format!("Fetched in {took}"),
-            "building" => format!("Built in {took}"),
-            _ => format!("Released in {took}"),
-        };
         let words = match now.0.as_str() {
             "failed" => {
                 let cross = self.screen.tint_remark("✗", Tone::Bad);
-                format!("{cross} Failed after {whole} while {}", doing(step).to_lowercase())
+                format!("{cross} Failed after {whole} while {}", doing(&self.step.0).to_lowercase())
             }
             "cancelled" => format!("{} Cancelled after {whole}", self.screen.tint_remark("✗", Tone::Quiet)),
-            // The steps between were too quick to be observed.
-            "deployed" if step == "queued" || self.is_success_shown => String::new(),
+            // The log has a line about the success, which may be shown before this state is read.
+            "deployed" => String::new(),
             // Another attempt begins; the log contains the reason.
             "queued" => String::new(),
-            _ => good(done),
+            _ => self.step_until(&now.1),
         };
         let moment = now.1.clone();
         // The step in which it ended is more useful than the final state.
-        if !deployment.is_over() {
+        if !deployment.is_final() {
             (self.step, self.step_seen) = (now, Instant::now());
         }
         Some((words, moment))
+    }
+
+    /// Returns the remark about a step that has finished at `end`.
+    fn step_until(&self, end: &str) -> String {
+        let (step, since) = &self.step;
+        let done = match step.as_str() {
+            "queued" => "Queued for",
+            "cloning" => "Fetched in",
+            "building" => "Built in",
+            _ => "Released in",
+        };
+        format!("{} {done} {}", self.screen.tint_remark("✓", Tone::Good), seconds_between(since, end))
     }
 
     /// Shows new lines, with the remark at its position. At the end, lines long after it are not read: a
@@ -221,7 +221,11 @@ impl<'a> Watch<'a> {
     fn show_line(&mut self, line: &LogLine) {
         let text = printed(&line.log);
         if line.level == "info" && text.starts_with("Deployed in ") {
-            self.is_success_shown = true;
+            // Unless the steps were too quick to be observed.
+            if self.step.0 != "queued" {
+                let released = self.step_until(&line.created_at);
+                self.progress.print(&released);
+            }
             let mark = self.screen.tint_remark("✓", Tone::Good);
             return self.progress.print(&format!("{mark} {text}"));
         }

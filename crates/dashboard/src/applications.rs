@@ -89,7 +89,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn of(state: ApplicationState) -> Self {
         let kind = match state {
-            ApplicationState::UnderWay(_) => "busy",
+            ApplicationState::InProgress(_) => "busy",
             ApplicationState::Running => "good",
             ApplicationState::Failed => "bad",
             ApplicationState::Stopped => "off",
@@ -190,7 +190,7 @@ impl Head {
             url: context.services().applications.url(application),
             tab,
             is_live: application.live.is_some(),
-            is_busy: matches!(application.status.state, ApplicationState::UnderWay(_)),
+            is_busy: matches!(application.status.state, ApplicationState::InProgress(_)),
             may_update: context.may(Resource::Deploy, Action::Update),
             may_create: context.may(Resource::Deploy, Action::Create),
             may_delete: context.may(Resource::Deploy, Action::Delete),

@@ -84,7 +84,7 @@ fn kind(state: DeploymentState, is_live: bool) -> &'static str {
 
 /// Returns the time that a deployment took.
 fn length(deployment: &Deployment) -> String {
-    match deployment.status.state.is_over() {
+    match deployment.status.state.is_final() {
         true => duration(deployment.status.updated_at - deployment.created_at),
         false => "in progress".to_owned(),
     }
@@ -174,7 +174,7 @@ async fn deployment(context: PageContext, path: Path<String>) -> Result<HttpResp
             state: State { text: row.state, kind: row.kind },
             row,
             steps: steps(deployment, application),
-            is_over: deployment.status.state.is_over(),
+            is_over: deployment.status.state.is_final(),
             breakdown: deployment.breakdown.clone(),
             container: deployment.container.as_ref().map(|one| one.name.clone()).unwrap_or_default(),
             lines: shown.value.logs.iter().cloned().map(LogRow::from).collect(),

@@ -42,7 +42,7 @@ pub(crate) async fn middleware<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
     let Ok(outcome) = AssertUnwindSafe(next.call(request)).catch_unwind().await else {
-        tracing::error!("a handler of the dashboard panicked");
+        tracing::error!("dashboard handler panicked");
         return Err(PageError::internal().into());
     };
     let mut response = outcome?;

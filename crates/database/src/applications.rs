@@ -4,6 +4,7 @@
 //! application first. It is also the lock of its jobs' subject, so that the two cannot deadlock on
 //! PostgreSQL.
 
+mod changes;
 mod copies;
 mod hosts;
 mod names;
@@ -77,7 +78,7 @@ impl ApplicationRepository for Database {
         self.read(move |connection| {
             let Some(summary) = summary_of(connection, scope, id)? else { return Ok(None) };
             let deployments = deployments::newest(connection, id, ApplicationDetail::DEPLOYMENTS)?;
-            let logs = logs::newest(connection, id, None, ApplicationDetail::LOGS)?;
+            let logs = logs::newest(connection, id, ApplicationDetail::LOGS)?;
             Ok(Some(ApplicationDetail { summary, deployments, logs }))
         })
         .await
@@ -93,7 +94,8 @@ impl ApplicationRepository for Database {
     }
 }
 
-type SummaryRow = (ApplicationRow, OrganizationRow, UserRow);
+/// An application, its organization and its creator.
+pub(super) type SummaryRow = (ApplicationRow, OrganizationRow, UserRow);
 
 fn summary((application, organization, user): SummaryRow) -> Result<ApplicationSummary, QueryError> {
     Ok(ApplicationSummary {
@@ -106,10 +108,10 @@ fn summary((application, organization, user): SummaryRow) -> Result<ApplicationS
 
 /// Adds the reason for not serving to each application that has a live version and failed, or has several copies,
 /// of which some may not serve.
-fn with_breakdowns(
+fn add_breakdowns(
     connection: &mut AnyConnection,
-    mut summaries: Vec<ApplicationSummary>,
-) -> Result<Vec<ApplicationSummary>, QueryError> {
+    summaries: &mut [ApplicationSummary],
+) -> Result<(), QueryError> {
     let is_asked = |application: &Application| match application.status.state {
         ApplicationState::Failed => true,
         ApplicationState::Running => application.blueprint.copies > CopyCount::ONE,
@@ -118,7 +120,7 @@ fn with_breakdowns(
     let asked = summaries.iter().filter(|summary| is_asked(&summary.application));
     let live: Vec<DbId> = asked.filter_map(|summary| Some(DbId::from(summary.application.live?))).collect();
     if live.is_empty() {
-        return Ok(summaries);
+        return Ok(());
     }
     let reasons: HashMap<Uuid, Option<String>> = deployment_rows::table
         .filter(deployment_rows::id.one_of(live))
@@ -127,15 +129,15 @@ fn with_breakdowns(
         .into_iter()
         .map(|(id, reason)| (id.0, reason))
         .collect();
-    for summary in &mut summaries {
+    for summary in summaries {
         let live = summary.application.live.map(Uuid::from);
         summary.breakdown = live.and_then(|live| reasons.get(&live).cloned().flatten());
     }
-    Ok(summaries)
+    Ok(())
 }
 
 /// Returns an application with its organization; `None` when the organization has none with that id.
-pub(super) fn summary_of(
+fn summary_of(
     connection: &mut AnyConnection,
     scope: Scope,
     id: ApplicationId,
@@ -150,8 +152,18 @@ pub(super) fn summary_of(
         .select((ApplicationRow::as_select(), OrganizationRow::as_select(), UserRow::as_select()))
         .first(connection)
         .optional()?;
-    let found = row.map(summary).transpose()?;
-    Ok(with_breakdowns(connection, found.into_iter().collect())?.pop())
+    row.map(|row| summary_from(connection, row)).transpose()
+}
+
+/// Returns the summary of a row.
+pub(super) fn summary_from(
+    connection: &mut AnyConnection,
+    row: SummaryRow,
+) -> Result<ApplicationSummary, QueryError> {
+    let mut summaries = [summary(row)?];
+    add_breakdowns(connection, &mut summaries)?;
+    let [summary] = summaries;
+    Ok(summary)
 }
 
 fn page_of(
@@ -179,8 +191,8 @@ fn page_of(
         .order((applications::created_at.desc(), applications::id.desc()))
         .select((ApplicationRow::as_select(), OrganizationRow::as_select(), UserRow::as_select()))
         .load(connection)?;
-    let items = rows.into_iter().map(summary).collect::<Result<_, _>>()?;
-    let items = with_breakdowns(connection, items)?;
+    let mut items = rows.into_iter().map(summary).collect::<Result<Vec<_>, _>>()?;
+    add_breakdowns(connection, &mut items)?;
     Ok(Page { items, request: page, total })
 }
 

@@ -25,7 +25,7 @@ use launchway_domain::{
 use self::rows::{EntryRow, HeadRow};
 pub(super) use self::writes::append;
 use super::{
-    Database,
+    Database, ROWS_OF_A_POINT_READ,
     columns::{DbId, DbTs},
     connection::{AnyConnection, MultiBackend},
     error::QueryError,
@@ -50,6 +50,12 @@ impl AuditRepository for Database {
     ) -> Result<Page<Entry>, StoreError> {
         let (filter, cache) = (filter.clone(), self.shared.search_counts.clone());
         let chain = Chain::Organization(scope.id());
+        if filter == Filter::default()
+            && page.size() <= ROWS_OF_A_POINT_READ
+            && let Some(page) = self.read_point(move |connection| newest_of(connection, chain, page)).await?
+        {
+            return Ok(page);
+        }
         self.read(move |connection| page_of(connection, chain, &filter, page, &cache)).await
     }
 
@@ -97,6 +103,26 @@ fn lost_heads(connection: &mut AnyConnection) -> Result<Vec<ChainHead>, QueryErr
     Ok(lost.into_iter().map(head).collect())
 }
 
+/// Returns a page of all entries by one query; `None` if it is empty.
+fn newest_of(
+    connection: &mut AnyConnection,
+    chain: Chain,
+    page: PageRequest,
+) -> Result<Option<Page<Entry>>, QueryError> {
+    let oldest = audit_chains::last_number - page.offset().saturating_add(page.size() - 1);
+    let rows: Vec<(EntryRow, i64)> = audit_entries::table
+        .inner_join(audit_chains::table.on(audit_chains::chain_id.eq(audit_entries::chain_id)))
+        .filter(audit_chains::chain_id.eq(DbId(chain.id())))
+        .filter(audit_entries::number.between(oldest, audit_chains::last_number - page.offset()))
+        .order(audit_entries::number.desc())
+        .select((EntryRow::as_select(), audit_chains::last_number))
+        .load(connection)?;
+    let Some((_, total)) = rows.first() else { return Ok(None) };
+    let total = *total;
+    let items = rows.into_iter().map(|(row, _)| Ok(Link::try_from(row)?.entry));
+    Ok(Some(Page { items: items.collect::<Result<_, QueryError>>()?, request: page, total }))
+}
+
 fn page_of(
     connection: &mut AnyConnection,
     chain: Chain,
@@ -109,7 +135,7 @@ fn page_of(
     }
     // Read once: entries that are appended meanwhile are not part of this page.
     let numbers = numbers_between(connection, chain, filter)?;
-    let (rows, total) = if is_about_time_only(filter) {
+    let (rows, total) = if filters_by_time_only(filter) {
         let total = (numbers.end() - numbers.start() + 1).max(0);
         let newest = numbers.end().saturating_sub(page.offset());
         let oldest = newest.saturating_sub(page.size() - 1).max(*numbers.start());
@@ -117,7 +143,7 @@ fn page_of(
     } else if let Some(term) = &filter.search {
         let others = Filter { search: None, ..filter.clone() };
         let key = Filter { from: None, to: None, ..filter.clone() };
-        let asked = (format!("{key:?}"), term.as_str(), is_about_time_only(&others));
+        let asked = (format!("{key:?}"), term.as_str(), filters_by_time_only(&others));
         let owner = Owner { kind: Kind::Audit, id: chain.id() };
         Search::new(&Matching { chain, filter }, owner, asked, cache).page(connection, &numbers, page)?
     } else {
@@ -129,7 +155,7 @@ fn page_of(
     Ok(Page { items: items.collect::<Result<_, QueryError>>()?, request: page, total })
 }
 
-fn is_about_time_only(filter: &Filter) -> bool {
+fn filters_by_time_only(filter: &Filter) -> bool {
     let Filter { search, resource, action, actor, from: _, to: _ } = filter;
     search.is_none() && resource.is_none() && action.is_none() && actor.is_none()
 }

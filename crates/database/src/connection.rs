@@ -10,7 +10,7 @@ use diesel::{
     sqlite::SqliteConnection,
 };
 
-use super::{error::QueryError, options::Synchronous};
+use super::{dialect::remembering_locks, error::QueryError, options::Synchronous};
 
 /// A connection to either database, on which the same queries run.
 ///
@@ -46,7 +46,7 @@ impl Link {
         query: impl FnOnce(&mut AnyConnection) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
         let outcome = query(&mut self.connection);
-        self.lost |= outcome.as_ref().is_err_and(QueryError::lost_the_connection);
+        self.lost |= outcome.as_ref().is_err_and(QueryError::is_connection_lost);
         outcome
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn read<T>(
 ) -> Result<T, QueryError> {
     let outcome = pool.get()?.run(&query);
     match outcome {
-        Err(error) if error.lost_the_connection() => living(pool)?.run(&query),
+        Err(error) if error.is_connection_lost() => living(pool)?.run(&query),
         outcome => outcome,
     }
 }
@@ -139,14 +139,14 @@ pub(super) fn transact<T>(
     let mut link = pool.get()?;
     match link.run(begin) {
         // Nothing was done yet, so that a dead connection can still be replaced.
-        Err(error) if error.lost_the_connection() => {
+        Err(error) if error.is_connection_lost() => {
             drop(link);
             link = living(pool)?;
             link.run(begin)?;
         }
         outcome => outcome?,
     }
-    match link.run(work) {
+    match remembering_locks(|| link.run(work)) {
         Ok(value) => {
             link.run(|connection| Ok(AnyConnection::commit_transaction(connection)?)).map(|()| value)
         }

@@ -4,6 +4,7 @@ mod announcements;
 mod copies;
 mod jobs;
 mod read_cache;
+mod requests;
 mod rows;
 mod writes;
 
@@ -30,18 +31,19 @@ use uuid::Uuid;
 
 pub(super) use self::{
     read_cache::ReadCache,
+    requests::Requests,
     rows::is_open,
     writes::{apply, held_application_of},
 };
 use self::{read_cache::Retention, rows::DeploymentRow};
 use super::{
     Database,
-    applications::{ApplicationRow, summary_of},
+    applications::{ApplicationRow, SummaryRow, summary_from},
     columns::{DbId, DbTs},
     connection::AnyConnection,
     error::QueryError,
     logs,
-    schema::{applications, deployments, extension_routes},
+    schema::{applications, deployments, extension_routes, organizations, users},
     statement::ListComparison as _,
 };
 
@@ -94,11 +96,19 @@ impl DeploymentRepository for Database {
 
     async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
         self.read(move |connection| {
-            let Some(deployment) = visible(connection, scope, id)? else { return Ok(None) };
-            let Some(application) = summary_of(connection, scope, deployment.application_id)? else {
-                return Ok(None);
-            };
-            let logs = logs::newest(connection, deployment.application_id, Some(id), DeploymentDetail::LOGS)?;
+            let row: Option<(DeploymentRow, SummaryRow)> = deployments::table
+                .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+                .inner_join(organizations::table.on(organizations::id.eq(applications::organization_id)))
+                .inner_join(users::table.on(users::id.eq(applications::user_id)))
+                .filter(deployments::id.eq(DbId::from(id)))
+                .filter(applications::organization_id.eq(DbId::from(scope.id())))
+                .filter(applications::deleted_at.is_null())
+                .select(<(DeploymentRow, SummaryRow)>::as_select())
+                .first(connection)
+                .optional()?;
+            let Some((deployment, application)) = row else { return Ok(None) };
+            let (deployment, application) = (deployment.try_into()?, summary_from(connection, application)?);
+            let logs = logs::newest_of_deployment(connection, id, DeploymentDetail::LOGS)?;
             Ok(Some(DeploymentDetail { deployment, application, logs }))
         })
         .await
@@ -129,7 +139,7 @@ impl DeploymentRepository for Database {
         });
         let live = read.await?;
         if let Some(version) = version {
-            self.shared.read_cache.keep_live(version, &live);
+            self.shared.read_cache.cache_live(version, &live);
         }
         Ok(live)
     }
@@ -206,7 +216,7 @@ impl DeploymentRepository for Database {
         if let Some(version) = version {
             self.shared
                 .read_cache
-                .keep_retention(version, Retention { ids, kept, statuses: statuses.clone() });
+                .cache_retention(version, Retention { ids, kept, statuses: statuses.clone() });
         }
         Ok(statuses)
     }
@@ -318,6 +328,9 @@ pub(super) fn newest_open(
     connection: &mut AnyConnection,
     applications: Vec<DbId>,
 ) -> Result<HashMap<Uuid, DeploymentState>, QueryError> {
+    if applications.is_empty() {
+        return Ok(HashMap::new());
+    }
     let open: Vec<(DbId, String)> = deployments::table
         .filter(is_open())
         .filter(deployments::application_id.one_of(applications))
@@ -366,7 +379,7 @@ fn standing_of(
         Ok(RetentionStatus {
             deployment: id.into(),
             is_live,
-            is_open: !state.is_over(),
+            is_open: !state.is_final(),
             is_worth_keeping: is_there && state == DeploymentState::Deployed && (is_live || is_wanted()?),
         })
     };

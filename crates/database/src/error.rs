@@ -47,7 +47,7 @@ impl QueryError {
     }
 
     /// Returns whether the connection is dead, so that another one may work.
-    pub(super) fn lost_the_connection(&self) -> bool {
+    pub(super) fn is_connection_lost(&self) -> bool {
         matches!(
             self,
             Self::Statement(Error::DatabaseError(

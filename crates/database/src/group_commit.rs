@@ -93,14 +93,16 @@ impl Database {
 
     /// Commits a unit, and then those that were queued meanwhile, until there are none.
     async fn commit_queue(self, chain: Uuid, first: QueuedUnit) {
+        let committer = Committer { group_commit: &self.shared.group_commit, chain, is_done: false };
         let mut batch = vec![first];
         loop {
             self.commit_batch(batch).await;
-            match self.shared.group_commit.next(chain) {
+            match committer.group_commit.next(chain) {
                 Some(next) => batch = next,
-                None => return,
+                None => break,
             }
         }
+        committer.finish();
     }
 
     async fn commit_batch(&self, batch: Vec<QueuedUnit>) {
@@ -112,7 +114,7 @@ impl Database {
                     return batch.into_iter().for_each(|unit| unit.answer(Ok(())));
                 }
                 // Perhaps it was committed.
-                Ok(Err(error)) if error.lost_the_connection() => return fail_all(batch, error),
+                Ok(Err(error)) if error.is_connection_lost() => return fail_all(batch, error),
                 Err(error @ StoreError::Unavailable(_)) => return fail_all(batch, error),
                 Ok(Err(error)) => log_rollback(&error, batch.len()),
                 Err(error) => log_rollback(&error, batch.len()),
@@ -121,6 +123,28 @@ impl Database {
         for unit in batch {
             let outcome = self.commit_alone(&unit.writes).await;
             unit.answer(outcome);
+        }
+    }
+}
+
+/// The task that commits the units of a chain. If it ends early, with its runtime or by a panic, the callers get an error, and
+/// the next unit is committed by another task.
+struct Committer<'a> {
+    group_commit: &'a GroupCommit,
+    chain: Uuid,
+    is_done: bool,
+}
+
+impl Committer<'_> {
+    fn finish(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Committer<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.group_commit.queues().remove(&self.chain);
         }
     }
 }

@@ -85,20 +85,22 @@ impl Database {
     /// Returns a number that changes with every change to data that identities consist of.
     ///
     /// On SQLite this process makes the changes and caches the number; on PostgreSQL, where replicas make
-    /// changes as well, this is a read.
+    /// changes as well, this is a read, which callers at the same time share.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     pub async fn identity_epoch(&self) -> Result<i64, StoreError> {
         match &self.shared.writer {
             Some(writer) => Ok(writer.epochs().identities()),
-            None => {
-                self.read(|connection| {
-                    Ok(identity_epoch::table.find(1).select(identity_epoch::value).first(connection)?)
-                })
-                .await
-            }
+            None => self.shared.identity_epoch.get(self, Self::read_identity_epoch).await,
         }
+    }
+
+    async fn read_identity_epoch(self) -> Result<i64, StoreError> {
+        self.read(|connection| {
+            Ok(identity_epoch::table.find(1).select(identity_epoch::value).first(connection)?)
+        })
+        .await
     }
 }
 

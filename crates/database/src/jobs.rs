@@ -24,7 +24,10 @@ use self::{
     interrupt::{Interruption, give_back},
     rows::{JobRow, held_by},
 };
-pub(super) use self::{rows::runs, writes::apply};
+pub(super) use self::{
+    rows::runs,
+    writes::{apply, enqueue},
+};
 use super::{
     Database,
     columns::{DbId, DbTs},

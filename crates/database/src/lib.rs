@@ -20,6 +20,7 @@ mod error;
 mod extensions;
 mod file_lock;
 mod group_commit;
+mod homes;
 mod idempotency;
 mod identities;
 mod image_records;
@@ -39,6 +40,7 @@ mod schema;
 mod search;
 mod server_lock;
 mod setup_token;
+mod shared_read;
 mod signals;
 mod site_archives;
 mod statement;
@@ -86,11 +88,15 @@ use self::{
     identities::IdentityCache,
     logs::Estimates,
     search::counts::CountCache,
+    shared_read::SharedRead,
     signals::SignalSource,
     statistics::Counters,
     storage_state::StorageState,
     writer::Writer,
 };
+
+/// The most rows of a page that is read by [`Database::read_point`].
+const ROWS_OF_A_POINT_READ: i64 = 100;
 
 /// The database and every repository in it. Cheap to clone.
 #[derive(Clone)]
@@ -113,6 +119,8 @@ struct Shared {
     group_commit: GroupCommit,
     counters: Arc<Counters>,
     identities: IdentityCache,
+    /// Only used on PostgreSQL.
+    identity_epoch: Arc<SharedRead<i64>>,
     signals: SignalSource,
     read_cache: ReadCache,
     search_counts: CountCache,
@@ -189,6 +197,7 @@ impl Database {
             max_wait,
             writer,
             group_commit: GroupCommit::default(),
+            identity_epoch: Arc::default(),
             counters,
             identities,
             signals,

@@ -29,12 +29,12 @@ use self::{
     rows::LineRow,
 };
 pub(super) use self::{
-    append::{append, apply},
+    append::{append, hold},
     estimates::Estimates,
     search::texts,
 };
 use super::{
-    Database,
+    Database, ROWS_OF_A_POINT_READ,
     columns::{DbId, DbTs},
     connection::{AnyConnection, MultiBackend},
     error::QueryError,
@@ -92,13 +92,14 @@ impl LogReader for Database {
         page: PageRequest,
     ) -> Result<Option<Page<LogLine>>, StoreError> {
         let (filter, cache) = (filter.clone(), self.shared.search_counts.clone());
-        self.read(move |connection| {
+        let is_by_number = filters_by_deployment_only(&filter) && page.size() <= ROWS_OF_A_POINT_READ;
+        let query = move |connection: &mut AnyConnection| {
             if !is_there(connection, scope, application)? {
                 return Ok(None);
             }
             page_of(connection, application, &filter, page, &cache).map(Some)
-        })
-        .await
+        };
+        if is_by_number { self.read_point(query).await } else { self.read(query).await }
     }
 
     async fn after(
@@ -151,13 +152,13 @@ fn is_there(
 
 /// A range of a log: lines of an application by their numbers, or of one of its deployments by theirs.
 #[derive(Clone)]
-struct Stretch {
+struct NumberRange {
     application: DbId,
     deployment: Option<DbId>,
     numbers: RangeInclusive<i64>,
 }
 
-impl Stretch {
+impl NumberRange {
     /// Returns the range of all kept lines, which is empty when there are none.
     fn whole(
         connection: &mut AnyConnection,
@@ -215,8 +216,8 @@ fn page_of(
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
     }
     // Read once: lines that are appended meanwhile are not part of this page.
-    let whole = Stretch::whole(connection, application, filter.deployment)?;
-    let (items, total) = if is_about_place_only(filter) {
+    let whole = NumberRange::whole(connection, application, filter.deployment)?;
+    let (items, total) = if filters_by_deployment_only(filter) {
         let total = whole.length();
         let part = whole.part(page.offset(), page.size());
         (newest_first(connection, part.deployment, part.lines())?, total)
@@ -230,17 +231,35 @@ fn page_of(
     Ok(Page { items, request: page, total })
 }
 
-/// The newest lines of an application, or of one of its deployments, at most `limit`, oldest first.
+/// Returns the newest lines of an application, oldest first.
 pub(super) fn newest(
     connection: &mut AnyConnection,
     application: ApplicationId,
-    deployment: Option<DeploymentId>,
     limit: i64,
 ) -> Result<Vec<LogLine>, QueryError> {
-    let part = Stretch::whole(connection, application, deployment)?.part(0, limit);
-    let mut lines = newest_first(connection, part.deployment, part.lines())?;
-    lines.reverse();
-    Ok(lines)
+    let rows: Vec<LineRow> = application_logs::table
+        .filter(application_logs::application_id.eq(DbId::from(application)))
+        .order(application_logs::number.desc())
+        .limit(limit)
+        .select(LineRow::as_select())
+        .load(connection)?;
+    Ok(rows.into_iter().rev().map(LogLine::from).collect())
+}
+
+/// Returns the newest lines of a deployment, oldest first.
+pub(super) fn newest_of_deployment(
+    connection: &mut AnyConnection,
+    deployment: DeploymentId,
+    limit: i64,
+) -> Result<Vec<LogLine>, QueryError> {
+    // Not by its application: then SQLite would read the whole log of that.
+    let rows: Vec<LineRow> = application_logs::table
+        .filter(application_logs::deployment_id.eq(DbId::from(deployment)))
+        .order(application_logs::deployment_number.desc())
+        .limit(limit)
+        .select(LineRow::as_select())
+        .load(connection)?;
+    Ok(rows.into_iter().rev().map(LogLine::from).collect())
 }
 
 fn lines_after(
@@ -268,7 +287,7 @@ fn lines_after(
     Ok(rows.into_iter().map(LogLine::from).collect())
 }
 
-fn is_about_place_only(filter: &LogFilter) -> bool {
+fn filters_by_deployment_only(filter: &LogFilter) -> bool {
     let LogFilter { search, level, from, to, deployment: _ } = filter;
     search.is_none() && level.is_none() && from.is_none() && to.is_none()
 }

@@ -11,7 +11,7 @@ use launchway_domain::{
     ids::{BootId, InstanceId},
     jobs::JobState,
     replicas::{
-        ALIVE_WITHIN, Drain, LEADERSHIP, Patience, Pulse, REMEMBERED, RETURNS_WITHIN, Replica,
+        ALIVE_WITHIN, Drain, DrainScope, HeartbeatResponse, LEADERSHIP, REMEMBERED, RETURNS_WITHIN, Replica,
         ReplicaRegistry, ReplicaStatus, Term, Write,
     },
     store::StoreError,
@@ -29,9 +29,19 @@ use super::{
     statement::{StatementCache as _, literal},
 };
 
+impl Database {
+    /// Returns the time by the clock of PostgreSQL; with SQLite, by that of this machine.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    pub async fn clock_time(&self) -> Result<Timestamp, StoreError> {
+        self.read(database_now).await
+    }
+}
+
 #[async_trait]
 impl ReplicaRegistry for Database {
-    async fn register(&self, replica: &Replica) -> Result<Pulse, StoreError> {
+    async fn register(&self, replica: &Replica) -> Result<HeartbeatResponse, StoreError> {
         let replica = replica.clone();
         self.write(move |connection| {
             hold(connection, Lock::Replicas)?;
@@ -42,7 +52,7 @@ impl ReplicaRegistry for Database {
         .await
     }
 
-    async fn heartbeat(&self, replica: &Replica) -> Result<Pulse, StoreError> {
+    async fn heartbeat(&self, replica: &Replica) -> Result<HeartbeatResponse, StoreError> {
         let replica = replica.clone();
         self.write(move |connection| {
             hold(connection, Lock::Replicas)?;
@@ -115,15 +125,15 @@ impl ReplicaRegistry for Database {
         &self,
         replica: InstanceId,
         drain: &Drain,
-        patience: Patience,
+        drain_scope: DrainScope,
     ) -> Result<usize, StoreError> {
         let drain = drain.clone();
-        self.write(move |connection| drains::request(connection, replica, &drain, patience)).await
+        self.write(move |connection| drains::request(connection, replica, &drain, drain_scope)).await
     }
 
-    async fn undrained(&self, drain: &Drain, patience: Patience) -> Result<usize, StoreError> {
+    async fn undrained(&self, drain: &Drain, drain_scope: DrainScope) -> Result<usize, StoreError> {
         let drain = drain.clone();
-        self.read(move |connection| drains::undrained(connection, &drain, patience)).await
+        self.read(move |connection| drains::undrained(connection, &drain, drain_scope)).await
     }
 
     async fn forget_drain(&self, drain: &Drain) -> Result<(), StoreError> {
@@ -207,8 +217,12 @@ fn renew(connection: &mut AnyConnection, replica: &Replica, now: Timestamp) -> R
 }
 
 /// Renews or takes the leadership if `replica` may, and returns what it has to know.
-fn pulse(connection: &mut AnyConnection, replica: &Replica, now: Timestamp) -> Result<Pulse, QueryError> {
-    let term = lead(connection, replica, now)?;
+fn pulse(
+    connection: &mut AnyConnection,
+    replica: &Replica,
+    now: Timestamp,
+) -> Result<HeartbeatResponse, QueryError> {
+    let term = take_leadership(connection, replica, now)?;
     if term.is_some() {
         diesel::delete(replicas::table)
             .filter(replicas::seen_at.lt(DbTs(now - REMEMBERED)))
@@ -216,7 +230,7 @@ fn pulse(connection: &mut AnyConnection, replica: &Replica, now: Timestamp) -> R
         drains::forget_old(connection, now)?;
         hand_over_jobs(connection, now)?;
     }
-    Ok(Pulse { now, term, replicas: statuses(connection, now)? })
+    Ok(HeartbeatResponse { now, term, replicas: statuses(connection, now)? })
 }
 
 /// Lets any server claim the queued jobs that are bound to one which does not come back.
@@ -238,7 +252,7 @@ fn hand_over_jobs(connection: &mut AnyConnection, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-fn lead(
+fn take_leadership(
     connection: &mut AnyConnection,
     replica: &Replica,
     now: Timestamp,

@@ -24,7 +24,7 @@ pub(super) use self::{
         extension_routes, extension_variables, extensions,
     },
     image_tables::deployment_images,
-    installation_tables::{catalog_version, drains, installation_identity, leadership, replicas},
+    installation_tables::{catalog_version, drains, homes, installation_identity, leadership, replicas},
     invitation_tables::invitations,
     log_tables::{application_logs, deployment_log_heads, log_heads, log_usage},
     notification_tables::{
@@ -493,7 +493,7 @@ allow_tables_to_appear_in_same_query!(applications, search_indexes);
 
 allow_tables_to_appear_in_same_query!(identity_epoch, routes_epoch, jobs_epoch);
 
-allow_tables_to_appear_in_same_query!(jobs, job_turns);
+allow_tables_to_appear_in_same_query!(jobs, job_turns, homes);
 
 allow_tables_to_appear_in_same_query!(jobs, deployments);
 allow_tables_to_appear_in_same_query!(jobs, applications);

@@ -58,7 +58,7 @@ fn admit(
     hold(connection, Lock::LoginAttempts)?;
     let forgotten = DbTs(attempt.at - limits.window);
     diesel::delete(login_attempts::table).filter(login_attempts::at.le(forgotten)).execute(connection)?;
-    let in_the_way = oldest_in_the_way(connection, attempt, limits)?;
+    let in_the_way = oldest_blocking_failure(connection, attempt, limits)?;
     if let Some(oldest) = in_the_way {
         return Ok(Admission::Refused { until: oldest + limits.window });
     }
@@ -77,7 +77,7 @@ fn admit(
 ///
 /// A limit of ten is reached while there is a tenth failure, counted from the latest; once that one has
 /// expired, nine are left.
-fn oldest_in_the_way(
+fn oldest_blocking_failure(
     connection: &mut AnyConnection,
     attempt: &LoginAttempt,
     limits: &ThrottleLimits,

@@ -9,13 +9,19 @@ use async_trait::async_trait;
 use launchway_domain::{
     audit,
     auth::{self, TokenHash},
+    logs,
     store::{self, StoreError, UnitOfWork, Write},
 };
 
 use super::{
-    Database, applications, audit as audit_log, auth as auth_tables, certificates, connection::AnyConnection,
-    deployments, error::QueryError, extensions, group_commit::only_chain, idempotency, jobs, logs,
-    notifications, organizations, previews, quotas, replicas, users, webhooks,
+    Database, applications, audit as audit_log, auth as auth_tables, certificates,
+    connection::AnyConnection,
+    deployments::{self, Requests},
+    error::QueryError,
+    extensions,
+    group_commit::only_chain,
+    idempotency, jobs, logs as log_tables, notifications, organizations, previews, quotas, replicas, users,
+    webhooks,
 };
 
 /// The number of attempts of a transaction on PostgreSQL when others conflict with it.
@@ -59,14 +65,22 @@ impl Database {
     }
 }
 
-/// Applies the writes of `units` in order, and then appends their audit entries together. Returns the token hashes
+/// Applies the writes of `units` in order, and then appends their log lines and their audit entries together. Returns the token hashes
 /// of extended sessions, whose change the identity epoch does not show.
 pub(super) fn apply(
     connection: &mut AnyConnection,
     units: &[Arc<[Write]>],
 ) -> Result<Vec<TokenHash>, QueryError> {
-    let (mut extended, mut entries) = (Vec::new(), Vec::new());
+    let (mut extended, mut lines, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+    let mut requests = Requests::default();
     for write in units.iter().flat_map(|unit| unit.iter()) {
+        if requests.take(write) {
+            continue;
+        }
+        // Log lines and audit entries are appended at the end. Any other write comes after those of the requests before it.
+        if !matches!(write, Write::Log(_) | Write::Audit(_)) {
+            lines.extend(requests.apply(connection)?);
+        }
         match write {
             Write::Auth(write) => {
                 auth_tables::apply(connection, write)?;
@@ -79,9 +93,13 @@ pub(super) fn apply(
             Write::Audit(audit::Write::Append(entry)) => entries.push(entry),
             Write::Job(write) => jobs::apply(connection, write)?,
             Write::Application(write) => applications::apply(connection, write)?,
-            Write::Deployment(write) => deployments::apply(connection, write)?,
+            Write::Deployment(write) => lines.extend(deployments::apply(connection, write)?),
             Write::Extension(write) => extensions::apply(connection, write)?,
-            Write::Log(write) => logs::apply(connection, write)?,
+            Write::Log(logs::Write::Append(appended)) => {
+                let others = appended.iter().filter(|line| !requests.are_about(line.application_id));
+                log_tables::hold(connection, others)?;
+                lines.extend_from_slice(appended);
+            }
             Write::Idempotency(write) => idempotency::apply(connection, write)?,
             Write::Webhook(write) => webhooks::apply(connection, write)?,
             Write::Preview(write) => previews::apply(connection, write)?,
@@ -91,6 +109,8 @@ pub(super) fn apply(
             Write::Replica(write) => replicas::apply(connection, write)?,
         }
     }
+    lines.extend(requests.apply(connection)?);
+    log_tables::append(connection, &lines)?;
     audit_log::append(connection, &entries)?;
     Ok(extended)
 }

@@ -139,19 +139,32 @@ pub(super) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
                 .execute(connection)?,
         ),
         Write::ChangeSettings { user_id, new_id, changes, at } => {
+            // Most users have their row, which a change finds without another statement.
+            if !changes.is_empty() && change_settings(connection, *user_id, changes, *at)? > 0 {
+                return Ok(());
+            }
             insert_settings(connection, &Settings::defaults(*new_id, *user_id, *at))?;
             if changes.is_empty() {
                 return Ok(());
             }
-            guarded(
-                diesel::update(user_settings::table)
-                    .filter(user_settings::user_id.eq(DbId::from(*user_id)))
-                    .set((Changes::from(changes.as_slice()), user_settings::updated_at.eq(DbTs(*at))))
-                    .cached()
-                    .execute(connection)?,
-            )
+            guarded(change_settings(connection, *user_id, changes, *at)?)
         }
     }
+}
+
+/// Changes the row of a user; returns the number of rows, which is 0 if there is none.
+fn change_settings(
+    connection: &mut AnyConnection,
+    user: UserId,
+    changes: &[SettingsChange],
+    at: Timestamp,
+) -> Result<usize, QueryError> {
+    let changed = diesel::update(user_settings::table)
+        .filter(user_settings::user_id.eq(DbId::from(user)))
+        .set((Changes::from(changes), user_settings::updated_at.eq(DbTs(at))))
+        .cached()
+        .execute(connection)?;
+    Ok(changed)
 }
 
 fn insert(connection: &mut AnyConnection, user: &User) -> Result<(), QueryError> {

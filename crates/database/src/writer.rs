@@ -235,7 +235,7 @@ impl Worker {
     fn is_storage_full(&self, error: &QueryError, batch: &[Box<dyn Job>]) -> bool {
         let has_space = || files::free_bytes(Path::new(&self.path)).is_ok_and(|free| free >= FULL_BELOW);
         error.is_storage_full()
-            || batch.iter().any(|job| job.met_full_storage())
+            || batch.iter().any(|job| job.failed_on_full_disk())
             || (error.is_file_error() && !has_space())
     }
 

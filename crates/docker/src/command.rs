@@ -28,7 +28,9 @@ use tokio::{sync::OnceCell, time::sleep};
 
 pub(super) use self::{
     compose::{Compose, NewProject},
-    containers::{CAPABILITIES, CONTAINER_CPU_SHARES, MountedVolume, NewContainer, Program, Surroundings},
+    containers::{
+        CAPABILITIES, CONTAINER_CPU_SHARES, ContainerOptions, MountedVolume, NewContainer, Program,
+    },
     images::{ImageId, NewImage},
     networks::NetworkId,
     services::{NODE_LABEL, NewService, PINNED, ServiceChange},
@@ -138,7 +140,7 @@ impl Docker {
             Err(error) => return Err(self.diagnose(EngineError::Client(error)).await),
         };
         match succeeded(&finished) {
-            Err(failure) if !failure.is_only_about_what_is_gone() => Err(self.diagnose(failure).await),
+            Err(failure) if !failure.is_only_about_missing_objects() => Err(self.diagnose(failure).await),
             _ => parsed(&text(&finished)),
         }
     }
@@ -158,7 +160,7 @@ impl Docker {
     /// Distinguishes an engine that does not answer from every other failure: the client rarely reports it
     /// when the engine stops, or hangs, in the middle of a call.
     async fn diagnose(&self, failure: EngineError) -> EngineError {
-        if failure.is_told_by_the_engine() {
+        if failure.is_from_engine() {
             return failure;
         }
         match self.ping().await {

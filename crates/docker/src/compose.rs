@@ -27,7 +27,7 @@ use std::{
 
 use async_trait::async_trait;
 use launchway_domain::{
-    applications::RunCommand,
+    applications::{Port, RunCommand},
     deployments::{
         ComposeSource, Composer, Composition, CompositionPlan, CompositionRepository, Container, ImageName,
         Output, Owner, ServiceName, StepError,
@@ -85,15 +85,6 @@ impl Compositions {
         self.store.take_over(folder).await
     }
 
-    /// Returns whether `deployment` of the application of `plan` is a composition.
-    pub(super) async fn is_stored(
-        &self,
-        plan: &CompositionPlan,
-        deployment: DeploymentId,
-    ) -> Result<bool, StepError> {
-        Ok(self.store.find(plan.owner.application, deployment).await?.is_some())
-    }
-
     pub(super) fn engine(&self) -> Arc<DockerEngine> {
         Arc::clone(&self.engine)
     }
@@ -104,6 +95,8 @@ struct Allowed {
     kept: Kept,
     file: ComposeFile,
     web: ServiceName,
+    /// The port that `web` listens on.
+    port: Port,
 }
 
 #[async_trait]
@@ -116,8 +109,9 @@ impl Composer for Compositions {
     ) -> Result<Composition, StepError> {
         self.installed().await?;
         let found = source::find(source).await?;
-        let mut allowed = Allowed::read(Kept { file: found.text.clone(), ..Kept::default() }, plan)
-            .map_err(|why| StepError::Rejected(format!("the compose file `{}`: {why}", found.path)))?;
+        let mut allowed =
+            Allowed::read(Kept { file: found.text.clone(), port: Some(plan.port), ..Kept::default() }, plan)
+                .map_err(|why| StepError::Rejected(format!("the compose file `{}`: {why}", found.path)))?;
         allowed.kept.env_files = source::env_files(source, &found, &allowed.file).await?;
         allowed.kept.volumes = allowed.file.volumes.clone();
         allowed.kept.images = self.make_images(plan, source, &found.folder, &allowed.file, output).await?;
@@ -129,9 +123,12 @@ impl Composer for Compositions {
         plan: &CompositionPlan,
         earlier: DeploymentId,
     ) -> Result<Option<Composition>, StepError> {
-        let Some(kept) = self.store.find(plan.owner.application, earlier).await? else { return Ok(None) };
+        let Some(mut kept) = self.store.find(plan.owner.application, earlier).await? else { return Ok(None) };
+        if earlier != plan.owner.deployment {
+            kept.port = Some(plan.port);
+        }
         self.installed().await?;
-        let mut allowed = Allowed::read(kept, plan).map_err(in_the_file)?;
+        let mut allowed = Allowed::read(kept, plan).map_err(compose_file_error)?;
         let earlier = std::mem::take(&mut allowed.kept.images);
         for (service, image) in earlier {
             let name = image_of(&plan.owner, &service);
@@ -141,11 +138,7 @@ impl Composer for Compositions {
         self.keep(plan, allowed).await.map(Some)
     }
 
-    async fn start_companions(
-        &self,
-        plan: &CompositionPlan,
-        output: Arc<dyn Output>,
-    ) -> Result<(), StepError> {
+    async fn start_sidecars(&self, plan: &CompositionPlan, output: Arc<dyn Output>) -> Result<(), StepError> {
         let allowed = self.allowed(plan).await?;
         match allowed.file.sidecars(&allowed.web).as_slice() {
             [] => Ok(()),
@@ -187,8 +180,9 @@ impl Composer for Compositions {
 impl Allowed {
     fn read(kept: Kept, plan: &CompositionPlan) -> Result<Self, String> {
         let file = ComposeFile::read(kept.file.as_bytes(), &plan.environment)?;
-        let web = file.web(plan.port.get())?.clone();
-        Ok(Self { kept, file, web })
+        let port = kept.port.unwrap_or(plan.port);
+        let web = file.web(port.get())?.clone();
+        Ok(Self { kept, file, web, port })
     }
 }
 
@@ -196,7 +190,7 @@ impl Compositions {
     /// Stores the files that are needed to start a composition, and returns its description.
     async fn keep(&self, plan: &CompositionPlan, allowed: Allowed) -> Result<Composition, StepError> {
         let whose = (plan.owner.application, plan.owner.deployment);
-        let Allowed { kept, file, web } = allowed;
+        let Allowed { kept, file, web, .. } = allowed;
         let live = match plan.live {
             Some(live) => self.store.find(plan.owner.application, live).await?.unwrap_or_default().volumes,
             None => BTreeSet::new(),
@@ -215,7 +209,7 @@ impl Compositions {
     async fn allowed(&self, plan: &CompositionPlan) -> Result<Allowed, StepError> {
         let kept = self.store.find(plan.owner.application, plan.owner.deployment).await?;
         let gone = || StepError::Rejected("the compose file of that deployment no longer exists".to_owned());
-        Allowed::read(kept.ok_or_else(gone)?, plan).map_err(in_the_file)
+        Allowed::read(kept.ok_or_else(gone)?, plan).map_err(compose_file_error)
     }
 
     /// Returns the compose client of this machine.
@@ -238,6 +232,6 @@ fn image_of(owner: &Owner, service: &ServiceName) -> ImageName {
     ImageName::of_service(owner.application, owner.deployment, service)
 }
 
-pub(super) fn in_the_file(why: String) -> StepError {
+pub(super) fn compose_file_error(why: String) -> StepError {
     StepError::Rejected(format!("the compose file: {why}"))
 }

@@ -26,8 +26,8 @@ pub(super) use self::{
     record::{Endpoint, condition, endpoints, is_kept, read},
 };
 use super::{
-    DockerEngine,
-    command::{NewContainer, Program, RetryBudget, Surroundings},
+    DockerEngine, NetworkDriver,
+    command::{ContainerOptions, NewContainer, Program, RetryBudget},
     environment::ContainerEnvironment,
     errors::EngineError,
     labels::{self, Label},
@@ -38,6 +38,9 @@ use super::{
 const KILLED: i32 = 137;
 /// The time after the end of a container at which the engine has reported its cause, even on a busy machine.
 const CAUSE_REPORTED: Duration = Duration::from_millis(500);
+/// The most looks for a network that was removed, and the pause between two.
+const MOST_LOOKS: usize = 100;
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// The most addresses that are tried for one container.
 pub(super) const MOST_ADDRESSES: usize = 16;
 
@@ -92,7 +95,7 @@ impl Deployer for DockerEngine {
 
     /// A container of an earlier version gets a static address here, and keeps it from then on.
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
-        self.restart_companions(container).await?;
+        self.restart_sidecars(container).await?;
         let record = self.record(container).await?.ok_or_else(gone)?;
         self.attach(container, &record).await?;
         self.docker.restart(container).await.map_err(|failure| match failure.is_gone() {
@@ -162,7 +165,7 @@ impl DockerEngine {
         let name = format!("launchway-{deployment}-{attempt}-task-{}", call.value());
         let (mut id, made_in) = self.make(plan, &name, network, Some(command), call.clone()).await?;
         let mut ended = self.docker.start_attached(&id, limit, output.clone()).await;
-        let is_taken = matches!(&ended, Err(failure) if failure.is_about_a_taken_address());
+        let is_taken = matches!(&ended, Err(failure) if failure.is_address_taken());
         if self.has_lost(plan.owner.organization, &made_in, &ended).await || is_taken {
             self.remove_marked(std::slice::from_ref(&call)).await?;
             (id, _) = self.make(plan, &name, network, Some(command), call).await?;
@@ -250,7 +253,7 @@ impl DockerEngine {
                     None => Program::Own(&plan.image),
                     Some(command) => Program::Shell(&plan.image, command),
                 },
-                surroundings: Surroundings::default(),
+                surroundings: ContainerOptions::default(),
             };
             let made = match command {
                 None => self.docker.run(&container, &network.id).await,
@@ -268,7 +271,7 @@ impl DockerEngine {
                 // A container of an earlier release has no such label, and is the only one of its attempt.
                 same.extend((plan.copy > 1).then_some(copy));
                 self.remove_marked(&same).await?;
-            } else if failure.is_about_a_taken_address() && refused.len() < MOST_ADDRESSES {
+            } else if failure.is_address_taken() && refused.len() < MOST_ADDRESSES {
                 refused.extend(assignment);
                 self.remove_marked(std::slice::from_ref(&call)).await?;
             } else if retries.should_retry(&failure).await {
@@ -282,13 +285,21 @@ impl DockerEngine {
 
     /// Removes the containers with all of `containers`, and the networks with all of `networks`.
     async fn remove_with_network(&self, containers: &[Label], networks: &[Label]) -> Result<(), StepError> {
-        let (removed, networks) =
-            tokio::join!(self.remove_marked(containers), self.docker.networks(networks));
+        let (removed, found) = tokio::join!(self.remove_marked(containers), self.docker.networks(networks));
         removed?;
-        for network in networks.map_err(EngineError::or_fault)? {
-            done_or_gone(self.docker.remove_network(&network).await)?;
+        let mut left = found.map_err(EngineError::or_fault)?;
+        for network in &left {
+            done_or_gone(self.docker.remove_network(network).await)?;
         }
-        Ok(())
+        // A manager of a Swarm lists an overlay for a moment after it is removed. It would be taken for an existing one.
+        for _ in 0..MOST_LOOKS {
+            if left.is_empty() || self.options.network_driver == NetworkDriver::Bridge {
+                return Ok(());
+            }
+            sleep(LOOK_PAUSE).await;
+            left = self.docker.networks(networks).await.map_err(EngineError::or_fault)?;
+        }
+        Err(StepError::Retryable("a network that was removed is still there".to_owned()))
     }
 
     /// Removes the containers of this installation that have all of these labels.
@@ -300,7 +311,7 @@ impl DockerEngine {
     }
 
     /// Restarts the other containers of a container's composition.
-    async fn restart_companions(&self, container: &ContainerId) -> Result<(), StepError> {
+    async fn restart_sidecars(&self, container: &ContainerId) -> Result<(), StepError> {
         let group = self.group(container).await?;
         for member in group.iter().filter(|member| member.id != *container) {
             self.docker.restart(&member.id).await.map_err(|failure| match failure.or_fault() {

@@ -86,7 +86,7 @@ impl EngineError {
     }
 
     /// Returns whether missing objects are the only errors of a call about several.
-    pub(super) fn is_only_about_what_is_gone(&self) -> bool {
+    pub(super) fn is_only_about_missing_objects(&self) -> bool {
         let Self::Message(text) = self else { return false };
         let mut lines = text.lines().filter(|line| !is_advice(line)).peekable();
         lines.peek().is_some() && lines.all(|line| meaning(line) == Meaning::Gone || is_missing_network(line))
@@ -115,13 +115,13 @@ impl EngineError {
     }
 
     /// Returns whether another container of the network has the address that this one was to get.
-    pub(super) fn is_about_a_taken_address(&self) -> bool {
+    pub(super) fn is_address_taken(&self) -> bool {
         // The message for a port that is taken is in lower case.
         self.says(TAKEN_ADDRESS)
     }
 
     /// Returns whether the engine itself reported the error, so that it need not be pinged.
-    pub(super) fn is_told_by_the_engine(&self) -> bool {
+    pub(super) fn is_from_engine(&self) -> bool {
         let Self::Message(text) = self else {
             return !matches!(self, Self::Client(ProcessError::TookTooLong(..)));
         };
@@ -189,7 +189,14 @@ fn last_line(text: &str) -> String {
 
 fn is_advice(line: &str) -> bool {
     let line = line.trim();
-    let advice = ["Run 'docker", "See 'docker", "Error: failed to start containers"];
+    let advice = [
+        "Run 'docker",
+        "See 'docker",
+        "Error: failed to start containers",
+        "Error: failed to rename container",
+        "Install the buildx component",
+        "https://docs.docker.com/",
+    ];
     line.is_empty() || advice.iter().any(|beginning| line.starts_with(beginning))
 }
 
@@ -217,7 +224,7 @@ pub(super) fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn complaint(text: &str) -> EngineError {
+    fn engine_failure(text: &str) -> EngineError {
         EngineError::Message(text.to_owned())
     }
 
@@ -255,7 +262,8 @@ mod tests {
                 fault("write /x: no space left on device"),
             ),
             (
-                "ERROR: BuildKit is enabled but the buildx component is missing or broken.",
+                "ERROR: BuildKit is enabled but the buildx component is missing or broken.\n       Install the buildx \
+                 component to build images with BuildKit:\n       https://docs.docker.com/go/buildx/\n",
                 fault("BuildKit is enabled but the buildx component is missing or broken"),
             ),
             (
@@ -286,10 +294,10 @@ mod tests {
             ("Error response from daemon: something new", fault("something new")),
             ("", fault("docker failed without a word")),
         ] {
-            assert_eq!(complaint(text).or_fault(), expected, "{text}");
+            assert_eq!(engine_failure(text).or_fault(), expected, "{text}");
         }
         let fails = "The command '/bin/sh -c false' returned a non-zero code: 1";
-        assert_eq!(complaint(fails).or_refused(), refused(fails));
+        assert_eq!(engine_failure(fails).or_refused(), refused(fails));
     }
 
     #[test]
@@ -300,21 +308,21 @@ mod tests {
             "executor failed running [/bin/sh -c echo no such image]: exit code: 3",
             "dockerfile parse error line 1: unknown instruction: TOO MANY OPEN FILES",
         ] {
-            assert!(matches!(complaint(text).or_refused(), StepError::Rejected(_)), "{text}");
+            assert!(matches!(engine_failure(text).or_refused(), StepError::Rejected(_)), "{text}");
         }
     }
 
     #[test]
     fn what_is_gone_is_known() {
         for text in ["Error: No such object: x", "Error response from daemon: No such image: x:y"] {
-            assert!(complaint(text).is_gone(), "{text}");
+            assert!(engine_failure(text).is_gone(), "{text}");
         }
-        assert!(!complaint("Cannot connect to the Docker daemon at x: no such container").is_gone());
+        assert!(!engine_failure("Cannot connect to the Docker daemon at x: no such container").is_gone());
         let gone = "Error: No such container: a";
-        assert!(complaint(&format!("{gone}\n{gone}\n")).is_only_about_what_is_gone());
+        assert!(engine_failure(&format!("{gone}\n{gone}\n")).is_only_about_missing_objects());
         let busy = format!("Error response from daemon: device or resource busy\n{gone}");
-        assert!(!complaint(&busy).is_only_about_what_is_gone());
-        assert!(!complaint("").is_only_about_what_is_gone());
+        assert!(!engine_failure(&busy).is_only_about_missing_objects());
+        assert!(!engine_failure("").is_only_about_missing_objects());
     }
 
     #[test]
@@ -327,16 +335,16 @@ mod tests {
     fn the_engine_is_asked_after_what_it_did_not_say_itself() {
         for silent in ["", "unexpected EOF", "something new", "The command 'x' returned a non-zero code: 137"]
         {
-            assert!(!complaint(silent).is_told_by_the_engine(), "{silent}");
+            assert!(!engine_failure(silent).is_from_engine(), "{silent}");
         }
         for told in
             ["Error: No such object: x", "write /x: no space left on device", "exec: \"x\": not found"]
         {
-            assert!(complaint(told).is_told_by_the_engine(), "{told}");
+            assert!(engine_failure(told).is_from_engine(), "{told}");
         }
         let slow = ProcessError::TookTooLong("docker".to_owned(), std::time::Duration::from_secs(1));
-        assert!(!EngineError::Client(slow).is_told_by_the_engine());
-        assert!(EngineError::Client(ProcessError::NotInstalled("docker".to_owned())).is_told_by_the_engine());
+        assert!(!EngineError::Client(slow).is_from_engine());
+        assert!(EngineError::Client(ProcessError::NotInstalled("docker".to_owned())).is_from_engine());
         let unavailable = EngineError::Unavailable("connection refused".to_owned());
         let told = "the Docker engine does not answer: connection refused".to_owned();
         assert_eq!(unavailable.or_refused(), StepError::Unavailable(told));
@@ -345,11 +353,10 @@ mod tests {
     #[test]
     fn a_taken_address_is_distinguished_from_a_taken_port() {
         assert!(
-            complaint("docker: Error response from daemon: Address already in use.")
-                .is_about_a_taken_address()
+            engine_failure("docker: Error response from daemon: Address already in use.").is_address_taken()
         );
         let port = "Error response from daemon: driver failed: listen tcp4 127.0.0.1:80: bind: address already in use";
-        assert!(!complaint(port).is_about_a_taken_address());
+        assert!(!engine_failure(port).is_address_taken());
     }
 
     #[test]
@@ -362,6 +369,6 @@ mod tests {
         assert!(lapse("Step 2/5 : RUN true\nunable to find image \"sha256:c23d7601ae27\""));
         assert!(!lapse("unable to find image \"shop:latest\" locally"));
         assert!(!lapse("The command '/bin/sh -c exit 1' returned a non-zero code: 1"));
-        assert!(EngineError::Message(missing).is_only_about_what_is_gone());
+        assert!(EngineError::Message(missing).is_only_about_missing_objects());
     }
 }

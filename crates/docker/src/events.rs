@@ -32,7 +32,7 @@ const EVENTS: [&str; 10] =
 
 /// The counter of an installation's events.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct EventCounter {
     /// Grows with every counted event, and whenever some may have been missed.
     number: watch::Sender<u64>,
     /// The number up to which events were delivered.
@@ -40,13 +40,13 @@ pub(super) struct News {
     listener: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Default for News {
+impl Default for EventCounter {
     fn default() -> Self {
         Self { number: watch::Sender::new(0), told: Mutex::default(), listener: Mutex::default() }
     }
 }
 
-impl News {
+impl EventCounter {
     /// Waits for undelivered events, and then for `together`, so that events in quick succession are
     /// delivered together. Returns whether there were some before `deadline`.
     pub(super) async fn wait(&self, deadline: Instant, together: Duration) -> bool {
@@ -74,7 +74,7 @@ impl News {
     }
 }
 
-impl Drop for News {
+impl Drop for EventCounter {
     fn drop(&mut self) {
         if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take() {
             listener.abort();
@@ -152,12 +152,12 @@ impl Listener {
         if let Some(is_ours) = self.ours.get(container) {
             return *is_ours;
         }
-        let is_ours = self.asks_whether_ours(container).await;
+        let is_ours = self.belongs_to_installation(container).await;
         self.remember(container.to_owned(), is_ours);
         is_ours
     }
 
-    async fn asks_whether_ours(&self, container: &str) -> bool {
+    async fn belongs_to_installation(&self, container: &str) -> bool {
         let Some(record) = self.socket.container(container).await else { return false };
         let name = record.get("Name").and_then(|name| name.as_str()).unwrap_or_default();
         let instance =

@@ -12,20 +12,24 @@ mod ports;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use chrono::DateTime;
 use launchway_domain::{
-    applications::{ImageRef, Variables},
+    applications::{ImageRef, Port, Variables},
+    clock::Timestamp,
     deployments::{Condition, Container, ContainerId, StepError},
     extensions::{ExtensionKey, HostPorts, ObjectName, PortPolicy, PublishedPort, Run},
     ids::OrganizationId,
 };
 use serde_json::Value;
+use uuid::Uuid;
 
-use self::names::Whose;
+use self::names::ExtensionOwner;
 use super::{
     DockerEngine,
     compose::{Compositions, ExtensionFile},
     containers::{condition, done_or_gone, read},
     errors::EngineError,
+    forwarded_ports::ForwardedPort,
     labels::{self, Label, Origin},
     references,
 };
@@ -53,6 +57,8 @@ struct Made {
     place: usize,
     /// True if it runs or is about to be restarted.
     is_running: bool,
+    /// When it ended last, if it is one that the engine restarts unless somebody stops it.
+    stopped_at: Option<Timestamp>,
 }
 
 impl Made {
@@ -64,7 +70,18 @@ impl Made {
             origin: Origin::read(labels)?,
             place: labels::place(labels),
             is_running: record.get("state")?.get("Running")?.as_bool()?,
+            stopped_at: stopped_at(record),
         })
+    }
+
+    /// Returns whether somebody stopped it since a run was requested, and this run did not create it.
+    fn was_stopped_during(&self, run: &Run) -> bool {
+        let requested = Uuid::from(run.execution).get_timestamp().map(|at| at.to_unix());
+        let requested =
+            requested.and_then(|(seconds, nanos)| DateTime::from_timestamp(seconds.cast_signed(), nanos));
+        !self.is_running
+            && self.origin.execution != run.execution.to_string()
+            && requested.zip(self.stopped_at).is_some_and(|(requested, stopped)| stopped >= requested)
     }
 
     /// Returns whether this step of this run created it.
@@ -85,16 +102,16 @@ impl ExtensionObjects {
         Self { compositions, engine, reserved, ports, host_ports }
     }
 
-    fn whose(&self, organization: OrganizationId, extension: &ExtensionKey) -> Whose {
-        Whose { instance: self.engine.options.instance, organization, extension: extension.clone() }
+    fn whose(&self, organization: OrganizationId, extension: &ExtensionKey) -> ExtensionOwner {
+        ExtensionOwner { instance: self.engine.options.instance, organization, extension: extension.clone() }
     }
 
-    fn whose_run(&self, run: &Run) -> Whose {
+    fn whose_run(&self, run: &Run) -> ExtensionOwner {
         self.whose(run.organization, &run.extension)
     }
 
-    /// Returns a running container of a run, by its name, or by those of its composition and service.
-    pub async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {
+    /// Returns a running container of a run, by its name, or by those of its composition and service, as its `port` is reached.
+    pub async fn container(&self, run: &Run, name: &ObjectName, port: Port) -> Result<Container, StepError> {
         let mut marks = self.whose_run(run).marks();
         marks.push(Label::of_execution(run.execution));
         for record in self.records(&marks).await? {
@@ -105,10 +122,29 @@ impl ExtensionObjects {
             };
             let is_running = matches!(condition(&record), Condition::Running { .. });
             if called == name.as_str() && is_running && names::aside(&made.name).is_none() {
-                return read(&record, None).ok_or_else(|| not_running(name));
+                let container = read(&record, None).ok_or_else(|| not_running(name))?;
+                return self.reached(container, &record, port);
             }
         }
         Err(not_running(name))
+    }
+
+    /// Returns a container as front proxies reach its `port`: on several machines, at the one that is forwarded to it.
+    fn reached(&self, container: Container, record: &Value, port: Port) -> Result<Container, StepError> {
+        if self.engine.options.published_ports.is_none() {
+            return Ok(container);
+        }
+        let is_published = |binding: &ForwardedPort| {
+            binding.container == port && !binding.is_udp && !binding.endpoint.ip().is_loopback()
+        };
+        let published = ForwardedPort::read_all(record).into_iter().find(is_published);
+        let Some(ForwardedPort { endpoint, .. }) = published else {
+            let (name, port) = (&container.name, port.get());
+            return Err(StepError::Rejected(format!(
+                "port {port} of the container `{name}` is not published"
+            )));
+        };
+        Ok(Container { address: endpoint.ip(), port: endpoint.port().try_into().ok(), ..container })
     }
 
     /// Removes everything that an extension created for an organization.
@@ -171,7 +207,7 @@ impl ExtensionObjects {
     }
 
     /// Creates missing volumes. One that was created otherwise is not used.
-    async fn make_volumes(&self, whose: &Whose, wanted: &[String]) -> Result<(), StepError> {
+    async fn make_volumes(&self, whose: &ExtensionOwner, wanted: &[String]) -> Result<(), StepError> {
         if wanted.is_empty() {
             return Ok(());
         }
@@ -187,6 +223,13 @@ impl ExtensionObjects {
             ))),
         }
     }
+}
+
+/// Returns when a container ended that the engine restarts unless somebody stops it.
+fn stopped_at(record: &Value) -> Option<Timestamp> {
+    record.get("policy")?.as_str().filter(|policy| *policy == "unless-stopped")?;
+    let finished = record.get("state")?.get("FinishedAt")?.as_str()?;
+    DateTime::parse_from_rfc3339(finished).ok().map(Into::into)
 }
 
 fn not_running(name: &ObjectName) -> StepError {

@@ -26,6 +26,10 @@ use super::{
 /// The number of an application's images whose layers are reused.
 const MOST_KNOWN: usize = 5;
 
+/// The reason why nothing is built with a setting that the machine does not support.
+const NO_BUILDKIT: &str = "LAUNCHWAY_BUILDER is `buildkit`, but the Docker command line of the server's machine has none: install \
+     its component buildx, or set LAUNCHWAY_BUILDER to `legacy`";
+
 #[async_trait]
 impl ImageBuilder for DockerEngine {
     async fn build(&self, plan: &BuildPlan, output: Arc<dyn Output>) -> Result<ImageName, StepError> {
@@ -135,7 +139,7 @@ impl DockerEngine {
         let record = self.docker.inspect_image(permitted.as_str()).await.map_err(EngineError::or_fault)?;
         let record = record.ok_or_else(|| no_image(image))?;
         // The labels are those of a deployment, but the name is not ours: the image was tagged again.
-        if record.get("labels").is_some_and(labels::is_somebodys) {
+        if record.get("labels").is_some_and(labels::belongs_to_deployment) {
             return Err(no_image(image));
         }
         ImageId::read(&record).ok_or_else(|| no_image(image))
@@ -236,7 +240,12 @@ impl DockerEngine {
                 Ok(false) => Ok(Builder::BuildKit),
                 Err(failure) => Err(failure.or_fault()),
             },
-            chosen => Ok(chosen),
+            Builder::BuildKit => match self.docker.has_buildkit().await {
+                Ok(true) => Ok(Builder::BuildKit),
+                Ok(false) => Err(StepError::Rejected(NO_BUILDKIT.to_owned())),
+                Err(failure) => Err(failure.or_fault()),
+            },
+            Builder::Legacy => Ok(Builder::Legacy),
         };
         self.builder.get_or_try_init(choose).await.copied()
     }

@@ -135,7 +135,7 @@ impl EngineInventory for DockerEngine {
     }
 
     /// Events since the last call count too.
-    async fn wait_for_news(&self, max_wait: Duration) -> bool {
+    async fn wait_for_events(&self, max_wait: Duration) -> bool {
         let deadline = Instant::now() + max_wait;
         if let Some(socket) = self.docker.socket().await {
             let since = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +147,7 @@ impl EngineInventory for DockerEngine {
             if left.is_zero() {
                 return false;
             }
-            if self.is_news_within(left).await {
+            if self.has_event_within(left).await {
                 return true;
             }
             // The engine is unavailable. It may be back at the next request.
@@ -175,9 +175,9 @@ impl DockerEngine {
     }
 
     /// Returns whether an event occurred before the timeout.
-    async fn is_news_within(&self, max_wait: Duration) -> bool {
+    async fn has_event_within(&self, max_wait: Duration) -> bool {
         let ours = [Label::of_instance(self.options.instance)];
-        let news = Arc::new(News::default());
+        let news = Arc::new(EventRecorder::default());
         let since = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let listen = self.docker.events(&ours, since, max_wait, news.clone());
         let event = async {
@@ -227,14 +227,14 @@ fn settled(mut lines: Vec<StampedLine>, now: Timestamp, limit: usize) -> Vec<Pri
 
 /// Records the output of `docker events`.
 #[derive(Debug, Default)]
-struct News {
+struct EventRecorder {
     arrived: Notify,
     /// The time of the latest event, in nanoseconds since 1970.
     latest: std::sync::Mutex<Option<i64>>,
 }
 
 #[async_trait]
-impl Output for News {
+impl Output for EventRecorder {
     async fn write(&self, piece: &[u8]) {
         for line in piece.split(|byte| *byte == b'\n') {
             let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };

@@ -5,7 +5,10 @@
 //! `launchway.{organization,extension,execution,step}` and an empty `launchway.application`, which no
 //! container of a deployment has; an image `launchway.owner`, one label because each is a step of a build.
 
-use std::{collections::BTreeMap, net::Ipv4Addr};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+};
 
 use launchway_domain::{
     applications::Port,
@@ -36,6 +39,7 @@ const ALIASES: &str = "launchway.aliases";
 const PORT: &str = "launchway.port";
 const COPY: &str = "launchway.copy";
 const KEPT: &str = "launchway.kept";
+const PUBLISHED: &str = "launchway.published";
 
 /// The labels of an object on the engine.
 pub(super) trait LabelSet {
@@ -93,6 +97,12 @@ impl Label {
     /// The static address of a container; empty without one, which overrides a label of the image.
     pub(super) fn of_address(address: Option<Ipv4Addr>) -> Self {
         Self(format!("{ADDRESS}={}", address.map(|address| address.to_string()).unwrap_or_default()))
+    }
+
+    /// The address and port of the machine at which a container is reached; empty without one, which overrides a label of the
+    /// image.
+    pub(super) fn of_published(endpoint: Option<SocketAddr>) -> Self {
+        Self(format!("{PUBLISHED}={}", endpoint.map(|endpoint| endpoint.to_string()).unwrap_or_default()))
     }
 
     /// The port that a container was started for.
@@ -231,6 +241,11 @@ pub(super) fn address(labels: &impl LabelSet) -> Option<Ipv4Addr> {
     labels.value_of(ADDRESS)?.parse().ok()
 }
 
+/// Returns the address and port of the machine at which a container is reached.
+pub(super) fn published(labels: &impl LabelSet) -> Option<SocketAddr> {
+    labels.value_of(PUBLISHED)?.parse().ok()
+}
+
 /// Returns the port that a container was started for.
 pub(super) fn port(labels: &impl LabelSet) -> Option<Port> {
     labels.value_of(PORT)?.parse::<u16>().ok()?.try_into().ok()
@@ -258,7 +273,7 @@ pub(super) fn place(labels: &Value) -> usize {
 }
 
 /// Returns whether the image was built for a deployment.
-pub(super) fn is_somebodys(labels: &Value) -> bool {
+pub(super) fn belongs_to_deployment(labels: &Value) -> bool {
     labels.get(OWNER).is_some()
 }
 

@@ -20,6 +20,7 @@ mod environment;
 mod errors;
 mod events;
 mod extensions;
+mod forwarded_ports;
 mod groups;
 pub mod health;
 mod host_networks;
@@ -31,6 +32,7 @@ mod links;
 mod networks;
 pub mod nixpacks;
 mod notice;
+mod published;
 mod references;
 mod registries;
 mod socket;
@@ -51,6 +53,7 @@ use launchway_domain::{
     applications::RegistryPolicy,
     clock::{Clock as _, Timestamp},
     deployments::ImageName,
+    extensions::PortRange,
     ids::{ApplicationId, InstanceId, OrganizationId},
 };
 use launchway_system::{
@@ -60,8 +63,8 @@ use launchway_system::{
 use tokio::sync::OnceCell;
 
 use self::{
-    addresses::AddressBook, cgroups::PidsLimiter, command::Docker, containers::ListMemory, events::News,
-    networks::Network,
+    addresses::AddressBook, cgroups::PidsLimiter, command::Docker, containers::ListMemory,
+    events::EventCounter, networks::Network,
 };
 pub use self::{
     cgroups::MissingLimit,
@@ -90,6 +93,8 @@ pub struct DockerOptions {
     pub network_pool: Ipv4Net,
     /// The driver of the organizations' networks.
     pub network_driver: NetworkDriver,
+    /// The ports of this machine at which compositions are reached; `None` if they are reached at their own addresses.
+    pub published_ports: Option<PortRange>,
     /// The registries that images may come from.
     pub registries: RegistryPolicy,
     /// Resolves the host names of registries.
@@ -119,6 +124,7 @@ impl DockerOptions {
             // Docker itself takes networks from 172.16.0.0/12 and 192.168.0.0/16.
             network_pool: Ipv4Net::new_assert([10, 192, 0, 0].into(), 12),
             network_driver: NetworkDriver::default(),
+            published_ports: None,
             registries: RegistryPolicy::default(),
             resolver: Arc::new(SystemResolver::default()),
             limits: ContainerLimits::default(),
@@ -230,7 +236,7 @@ pub struct DockerEngine {
     /// The data of each container that a list does not include.
     listed: ListMemory,
     /// The container events, where the engine is reached by a socket.
-    news: News,
+    news: EventCounter,
 }
 
 impl DockerEngine {
@@ -249,7 +255,7 @@ impl DockerEngine {
             told,
             addresses: AddressBook::default(),
             listed: ListMemory::default(),
-            news: News::default(),
+            news: EventCounter::default(),
         }
     }
 }

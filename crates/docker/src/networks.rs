@@ -100,14 +100,19 @@ impl DockerEngine {
             return Ok(network.clone());
         }
         let labels = [Label::of_instance(self.options.instance), Label::of_organization(organization)];
-        let name = match self.options.network_driver {
-            NetworkDriver::Bridge => format!("launchway-{organization}"),
-            // This machine may have the bridge of a time before the Swarm.
-            NetworkDriver::Overlay => format!("launchway-overlay-{organization}"),
-        };
+        let name = self.network_name(organization);
         let network = self.found_or_made(&name, &labels, reserved, false).await?;
         known.insert(organization, network.clone());
         Ok(network)
+    }
+
+    /// Returns the name of the network of an organization.
+    pub(super) fn network_name(&self, organization: OrganizationId) -> String {
+        match self.options.network_driver {
+            NetworkDriver::Bridge => format!("launchway-{organization}"),
+            // This machine may have the bridge of a time before the Swarm.
+            NetworkDriver::Overlay => format!("launchway-overlay-{organization}"),
+        }
     }
 
     /// Returns the network with all of these labels, which is created if it does not exist, and then with

@@ -186,8 +186,8 @@ fn succeeded(finished: Result<Finished, ProcessError>) -> Result<Finished, StepE
     match finished {
         Ok(finished) if finished.succeeded() => Ok(finished),
         Ok(finished) => {
-            let complaint = finished.last_error_lines(LINES_OF_COMPLAINT);
-            Err(StepError::Rejected(format!("nixpacks cannot plan this build: {complaint}")))
+            let error_text = finished.last_error_lines(LINES_OF_COMPLAINT);
+            Err(StepError::Rejected(format!("nixpacks cannot plan this build: {error_text}")))
         }
         Err(ProcessError::NotInstalled(name)) if name == "nixpacks" => Err(StepError::Rejected(
             "the build pack `nixpacks` needs the program `nixpacks`, which is not on the server's PATH: \

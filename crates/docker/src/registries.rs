@@ -91,8 +91,8 @@ const CLASSES: &[(&str, RegistryFailure)] = &[
 
 impl RegistryFailure {
     /// Classifies the engine's message after a pull that failed.
-    pub(super) fn classify(complaint: &str) -> Self {
-        let text = complaint.to_lowercase();
+    pub(super) fn classify(error_text: &str) -> Self {
+        let text = error_text.to_lowercase();
         let known = CLASSES.iter().find(|(words, _)| text.contains(words));
         known.map_or(Self::Other, |(_, class)| *class)
     }

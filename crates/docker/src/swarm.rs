@@ -2,13 +2,15 @@
 //!
 //! Images are built, and commands run, by the [`DockerEngine`] of this machine, a manager of the Swarm. Images are then
 //! pushed to a registry, and each copy of an application is a service with one container, which Swarm starts on any of
-//! the prepared nodes and starts elsewhere if that node is lost.
+//! the prepared nodes and starts elsewhere if that node is lost. Compositions and extensions are run by the [`DockerEngine`] of
+//! this machine: their volumes are here. Their ids are those of containers, and not of services.
 //!
 //! **Invariant:** a service has a port of its own, the same on every node, and no other service gets it as long as it exists.
 //! So a route that is out of date leads to the same application or nowhere, but never to another one.
 //!
 //! **Invariant:** images are named by the digest that the registry returned for what was pushed.
 
+mod compositions;
 mod condition;
 mod deployer;
 mod images;
@@ -16,9 +18,8 @@ mod inventory;
 mod placement;
 mod records;
 mod registry;
-mod unsupported;
 
-use std::{collections::BTreeSet, str::FromStr, sync::Arc};
+use std::{collections::BTreeSet, net::IpAddr, str::FromStr, sync::Arc};
 
 use async_trait::async_trait;
 use launchway_domain::{
@@ -29,15 +30,13 @@ use launchway_domain::{
     replicas::EngineIdentity,
 };
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
-use self::{condition::RestartMemory, inventory::News, records::Task};
-pub use self::{
-    registry::{InvalidRegistry, PushRegistry},
-    unsupported::NoCompositions,
-};
+pub use self::registry::{InvalidRegistry, PushRegistry};
+use self::{condition::RestartMemory, inventory::LastStates, records::Task};
 use super::{DockerEngine, errors::EngineError, labels};
 
-pub(crate) use self::images::PublishedImage;
+pub(crate) use self::{images::PublishedImage, placement::free_port};
 
 /// The length of an id of a task.
 const ID_LENGTH: usize = 25;
@@ -83,14 +82,22 @@ pub struct SwarmEngine {
     engine: Arc<DockerEngine>,
     options: SwarmOptions,
     restarts: RestartMemory,
-    news: News,
+    news: LastStates,
+    /// The address of this machine in the Swarm, once it is known. A machine that gets another one has to join anew.
+    address: OnceCell<IpAddr>,
 }
 
 impl SwarmEngine {
     /// Returns the engine `swarm` over that of this machine, whose networks are overlays. Does not connect to it yet.
     #[must_use]
     pub fn new(engine: Arc<DockerEngine>, options: SwarmOptions) -> Self {
-        Self { engine, options, restarts: RestartMemory::default(), news: News::default() }
+        Self {
+            engine,
+            options,
+            restarts: RestartMemory::default(),
+            news: LastStates::default(),
+            address: OnceCell::new(),
+        }
     }
 
     /// Labels a node that is prepared for containers of applications.
@@ -130,6 +137,13 @@ impl SwarmEngine {
             .filter(|service| cluster.tasks_of(&service.id).iter().any(|task| is_there(&task)));
         let owners = owners.filter_map(|service| labels::owner(&service.labels));
         Ok(owners.map(|owner| (owner.organization, owner.application)).collect())
+    }
+
+    /// Returns whether the engine of this machine connects to a registry, a host with or without a port, without TLS if it has
+    /// none; `None` if the engine does not answer.
+    pub async fn is_insecure_registry(&self, host: &str) -> Option<bool> {
+        let info = self.engine.docker.socket().await?.info().await?;
+        registry::is_insecure(info.get("RegistryConfig")?, host)
     }
 
     /// Returns the role of this machine in a Swarm; `None` if the engine does not answer.
@@ -177,5 +191,14 @@ impl NodeInventory for SwarmEngine {
         let mut nodes: Vec<Node> = nodes.0.into_values().collect();
         nodes.sort_by(|one, other| (&one.hostname, &one.id).cmp(&(&other.hostname, &other.id)));
         Ok(nodes)
+    }
+
+    async fn own_node(&self) -> Result<(Node, String), StepError> {
+        let own = self.engine.own_node().await?;
+        let nodes = self.nodes().await?;
+        let node = nodes.into_iter().find(|node| node.id.as_str() == own.id);
+        let node =
+            node.ok_or_else(|| StepError::Unavailable("the Swarm does not list this machine".to_owned()))?;
+        Ok((node, own.engine))
     }
 }

@@ -122,7 +122,7 @@ impl Application {
         secrets: ApplicationSecrets,
         now: Timestamp,
     ) -> Self {
-        let state = ApplicationState::UnderWay(Progress::Queued);
+        let state = ApplicationState::InProgress(Progress::Queued);
         let automatic_host = AutomaticHost::of(&blueprint.name, &blueprint.environment, &organization.name);
         Self {
             id,
@@ -149,7 +149,7 @@ impl Application {
         secrets: ApplicationSecrets,
         now: Timestamp,
     ) -> Self {
-        let state = ApplicationState::UnderWay(Progress::Queued);
+        let state = ApplicationState::InProgress(Progress::Queued);
         Self {
             id,
             organization_id: self.organization_id,

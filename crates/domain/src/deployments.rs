@@ -4,6 +4,7 @@ mod composition;
 mod deployment;
 mod end;
 mod image_records;
+mod image_registry;
 mod ports;
 mod site_archives;
 mod state;
@@ -17,6 +18,8 @@ use async_trait::async_trait;
 pub use self::composition::{MockComposer, MockCompositionRepository};
 #[cfg(feature = "mock")]
 pub use self::image_records::MockImageRecords;
+#[cfg(feature = "mock")]
+pub use self::image_registry::{MockApplicationChanges, MockImageRegistry};
 #[cfg(feature = "mock")]
 pub use self::ports::{
     MockBuildPlanner, MockDeployer, MockEngineInventory, MockHealthProbe, MockImageBuilder, MockOutput,
@@ -32,6 +35,7 @@ pub use self::{
     },
     end::EndCause,
     image_records::{EngineImageId, ImageRecord, ImageRecords, ImageSize},
+    image_registry::{ApplicationChanges, ImageDeletion, ImageRegistry},
     ports::{
         BuildPlan, BuildPlanner, Checkout, Condition, Container, ContainerPlan, Deployer, DiscoveredObject,
         DiscoveredResource, EngineInventory, Exit, GitSource, HealthProbe, ImageBuilder, Output, Owner,

@@ -47,7 +47,8 @@ use crate::{
     applications::{Hostname, Port},
     clock::Timestamp,
     deployments::ContainerId,
-    ids::{ExecutionId, ExtensionId, ExtensionRouteId, ExtensionVariableId, OrganizationId},
+    homes::Home,
+    ids::{ExecutionId, ExtensionId, ExtensionRouteId, ExtensionVariableId, OrganizationId, SubjectId},
     organizations::Scope,
     page::{Page, PageRequest},
     replicas::ReleaseVersion,
@@ -173,7 +174,7 @@ impl ExtensionRoute {
 
     /// Returns whether the container does not run.
     #[must_use]
-    pub fn leads_nowhere(&self) -> bool {
+    pub fn has_no_target(&self) -> bool {
         self.address.is_unspecified()
     }
 }
@@ -303,6 +304,9 @@ pub enum Write {
         /// True if it creates objects that outlive it: then the organization
         /// [has](crate::store::Rule::HasExtensions) the extension from now on.
         installs: bool,
+        /// The home of the extensions of the organization, unless they have one, and the subject of the jobs of this one, which
+        /// has the same home. `None` on one machine.
+        home: Option<(Home, SubjectId)>,
     },
     /// Starts a run. `Stale` if it is not pending.
     Begin {
@@ -377,6 +381,8 @@ pub enum Write {
         scope: Scope,
         /// The key of the extension.
         extension: ExtensionKey,
+        /// The subject of its jobs.
+        subject: SubjectId,
         /// True if the volumes were removed too: then the organization does not have the extension any
         /// more, unless a run of it is requested.
         with_volumes: bool,

@@ -1,4 +1,4 @@
-//! Values for unit tests: builders of entities, a clock that stands still, counting ids and randomness.
+//! Values for unit tests: builders of entities, a clock that is stopped, counting ids and randomness.
 //!
 //! Each builder starts with valid defaults, and a test sets what matters to it. Ids are derived from names and
 //! owners, so that the same arrangement has the same ids.

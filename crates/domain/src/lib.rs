@@ -20,6 +20,7 @@ pub mod error_chain;
 pub mod extensions;
 #[cfg(feature = "testing")]
 pub mod fixtures;
+pub mod homes;
 pub mod idempotency;
 pub mod ids;
 pub mod jobs;

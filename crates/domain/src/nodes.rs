@@ -141,6 +141,12 @@ pub trait NodeInventory: Send + Sync {
     /// # Errors
     /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the cluster cannot be asked.
     async fn nodes(&self) -> Result<Vec<Node>, StepError>;
+
+    /// Returns the node that the machine of this server is, and the id of its engine.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the cluster cannot be asked.
+    async fn own_node(&self) -> Result<(Node, String), StepError>;
 }
 
 #[cfg(test)]

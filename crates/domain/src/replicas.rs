@@ -75,9 +75,9 @@ pub struct Term {
     pub epoch: i64,
 }
 
-/// The answer to a heartbeat.
+/// The response to a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pulse {
+pub struct HeartbeatResponse {
     /// The time by the clock of the database.
     pub now: Timestamp,
     /// The term of the replica that sent the heartbeat; `None` if another one leads.
@@ -97,7 +97,7 @@ pub struct Drain {
 
 /// The replicas that a drain waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum DrainScope {
     /// Those that are alive.
     Living,
     /// Also those that were seen within [`RETURNS_WITHIN`]: their front proxies go on with the routes that they have.
@@ -115,14 +115,14 @@ pub trait ReplicaRegistry: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn register(&self, replica: &Replica) -> Result<Pulse, StoreError>;
+    async fn register(&self, replica: &Replica) -> Result<HeartbeatResponse, StoreError>;
 
     /// Renews the registration of a replica, and its leadership; makes it the leader if there is none.
     ///
     /// # Errors
     /// [`StoreError::Stale`] if another run of the replica was registered, [`StoreError::Unavailable`] or
     /// [`StoreError::Internal`].
-    async fn heartbeat(&self, replica: &Replica) -> Result<Pulse, StoreError>;
+    async fn heartbeat(&self, replica: &Replica) -> Result<HeartbeatResponse, StoreError>;
 
     /// Ends the leadership of a replica, which is not alive from now on. Another run of it is left alone.
     ///
@@ -154,7 +154,7 @@ pub trait ReplicaRegistry: Send + Sync {
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
     async fn behind(&self, replica: InstanceId, epoch: i64) -> Result<usize, StoreError>;
 
-    /// Requests the replicas of `patience` other than `replica` to drain a target. Returns their number.
+    /// Requests the replicas of a scope other than `replica` to drain a target. Returns their number.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
@@ -162,14 +162,14 @@ pub trait ReplicaRegistry: Send + Sync {
         &self,
         replica: InstanceId,
         drain: &Drain,
-        patience: Patience,
+        drain_scope: DrainScope,
     ) -> Result<usize, StoreError>;
 
-    /// Returns the number of the replicas of `patience` that have not drained a target yet.
+    /// Returns the number of the replicas of a scope that have not drained a target yet.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
-    async fn undrained(&self, drain: &Drain, patience: Patience) -> Result<usize, StoreError>;
+    async fn undrained(&self, drain: &Drain, drain_scope: DrainScope) -> Result<usize, StoreError>;
 
     /// Deletes the requests to drain a target.
     ///

@@ -98,7 +98,7 @@ impl Composer for Absent {
         Ok(None)
     }
 
-    async fn start_companions(&self, _: &CompositionPlan, _: Arc<dyn Output>) -> Result<(), StepError> {
+    async fn start_sidecars(&self, _: &CompositionPlan, _: Arc<dyn Output>) -> Result<(), StepError> {
         absent("no services are composed")
     }
 

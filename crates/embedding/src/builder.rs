@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::{SubsecRound as _, Utc};
 use launchway_application::{
-    EngineStatus, LogFreshness, OwnReplica, RuntimeLogs, ServiceContext, Terms, WakeSignal,
+    EngineStatus, Homes, LogFreshness, OwnReplica, RuntimeLogs, ServiceContext, Terms, WakeSignal,
     applications::{ApplicationPolicy, ApplicationPorts, Applications},
     audit::AuditLog,
     deployments::{Deployments, HealthTimings, Pipeline, PipelinePorts, Retirer},
@@ -180,6 +180,7 @@ impl Builder {
             wake: WakeSignal::default(),
             engine: EngineStatus::default(),
             replica: OwnReplica::default(),
+            homes: Homes::default(),
             terms: Terms::NEUTRAL,
         };
         // A service has one worker; the boot id distinguishes its runs.
@@ -233,6 +234,7 @@ impl Builder {
                 image_records: None,
                 deployer: hosted.clone(),
                 inventory: hosted.clone(),
+                registry: None,
                 probe: hosted,
                 sites: absent,
                 routes: Arc::clone(&routes),

@@ -106,7 +106,7 @@ impl Embedded {
             Box::pin(Arc::clone(&self.worker).run(stopped.clone())),
             Box::pin(Arc::clone(&self.reconciler).run(stopped.clone())),
             Box::pin(self.maintenance.run(stopped.clone())),
-            Box::pin(self.keep_trimming(stopped)),
+            Box::pin(self.run_retention(stopped)),
         );
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Embedded {
         Ok(())
     }
 
-    async fn keep_trimming(&self, mut stopped: watch::Receiver<bool>) {
+    async fn run_retention(&self, mut stopped: watch::Receiver<bool>) {
         let trim = async {
             loop {
                 let now = self.context.clock.now();

@@ -224,7 +224,7 @@ impl Deployments<'_> {
 ///         println!("{}", line.text);
 ///         last = Some(line.id());
 ///     }
-///     if platform.deployments().get(ada, id).await?.status.state.is_over() {
+///     if platform.deployments().get(ada, id).await?.status.state.is_final() {
 ///         return Ok(());
 ///     }
 ///     tokio::time::sleep(std::time::Duration::from_secs(1)).await;

@@ -232,7 +232,7 @@ impl EngineInventory for Hosted {
         Ok(printed.split_off(printed.len().saturating_sub(lines)))
     }
 
-    async fn wait_for_news(&self, timeout: Duration) -> bool {
+    async fn wait_for_events(&self, timeout: Duration) -> bool {
         match tokio::time::timeout(timeout, caught(self.host.changed())).await {
             Ok(Ok(())) => true,
             Ok(Err(panic)) => {

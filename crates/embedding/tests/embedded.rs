@@ -154,7 +154,7 @@ async fn run_until<T>(service: &Embedded, done: impl Future<Output = T>) -> T {
 async fn is_over(service: &Embedded, id: DeploymentId) -> (DeploymentState, String) {
     loop {
         let (state, line) = ended(service, id).await;
-        if state.is_over() {
+        if state.is_final() {
             return (state, line);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -115,7 +115,7 @@ impl Service {
 
     async fn over(&self, deployment: &Deployment) -> DeploymentState {
         let state = async || self.0.deployments().get(&ada(), deployment.id).await.unwrap().status.state;
-        self.until("the end of the deployment", async || state().await.is_over()).await;
+        self.until("the end of the deployment", async || state().await.is_final()).await;
         state().await
     }
 

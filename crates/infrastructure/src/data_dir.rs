@@ -75,7 +75,7 @@ impl DataDir {
     ///
     /// # Errors
     /// [`DataDirError::File`] when a mode cannot be changed.
-    pub fn let_group_pass(&self, shared: &[&str]) -> Result<(), DataDirError> {
+    pub fn allow_group_traversal(&self, shared: &[&str]) -> Result<(), DataDirError> {
         for entry in fs::read_dir(&self.0).map_err(at(&self.0))? {
             let path = entry.map_err(at(&self.0))?.path();
             let is_shared = path.file_name().is_some_and(|name| shared.iter().any(|shared| name == *shared));
@@ -327,7 +327,7 @@ mod tests {
         symlink("/nowhere", path("link")).unwrap();
         // A second time changes nothing.
         for _ in 0..2 {
-            data.let_group_pass(&["sites"]).unwrap();
+            data.allow_group_traversal(&["sites"]).unwrap();
             let mode = |name: &str| fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
             let modes = ["", "secret.key", "launchway.db", "sites", "work"].map(mode);
             assert_eq!(modes, [0o710, 0o600, 0o600, 0o750, 0o700]);

@@ -14,7 +14,6 @@ mod notes;
 mod port_availability;
 mod rehearsal;
 mod services;
-mod unsupported;
 mod users;
 mod workspaces;
 
@@ -30,6 +29,7 @@ use std::{
 use async_trait::async_trait;
 use launchway_docker::{Compositions, ExtensionObjects};
 use launchway_domain::{
+    applications::Port,
     clock::Timestamp,
     deployments::{Container, Output, StepError},
     extensions::{
@@ -43,7 +43,7 @@ use launchway_system::process::{Invocation, ProcessError};
 use serde_json::json;
 
 use self::{notes::StepNotes, workspaces::Workspaces};
-pub use self::{port_availability::PortAvailability, rehearsal::rehearse, unsupported::NoExtensions};
+pub use self::{port_availability::PortAvailability, rehearsal::rehearse};
 
 /// The largest compose file in a workspace.
 const LARGEST_COMPOSE_FILE: u64 = 256 * 1024;
@@ -227,7 +227,7 @@ impl ExtensionRunner for HostRunner {
             Action::Docker(action) => self.docker(run, order, action, output).await,
             Action::Compose(action) => self.compose(run, order, action, output).await.map(|()| 0),
             Action::Service { unit, verb } => {
-                self.host.tell_service(&self.notes(run, order), unit, *verb, output).await
+                self.host.run_systemctl(&self.notes(run, order), unit, *verb, output).await
             }
             Action::User(action) => self.users().perform(&self.notes(run, order), action, output).await,
             Action::Proxy(_) => Err(not_ours()),
@@ -273,8 +273,8 @@ impl ExtensionRunner for HostRunner {
         self.objects.release_ports(run.organization, &run.extension).await
     }
 
-    async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError> {
-        self.objects.container(run, name).await
+    async fn container(&self, run: &Run, name: &ObjectName, port: Port) -> Result<Container, StepError> {
+        self.objects.container(run, name, port).await
     }
 
     async fn uninstall(

@@ -10,7 +10,7 @@
 mod cache;
 mod changes;
 mod command;
-mod complaint;
+mod errors;
 mod hosted;
 mod route;
 mod scratch;
@@ -38,7 +38,7 @@ pub use self::hosted::HostedRepositories;
 use self::{
     cache::{Cache, Caches, Claim},
     command::Git,
-    complaint::Trouble,
+    errors::GitError,
     route::Route,
     scratch::Scratch,
 };
@@ -123,7 +123,7 @@ impl GitFetcher {
     ///
     /// # Errors
     /// [`StepError::Retryable`] when the file system fails.
-    pub async fn clear_work(&self) -> Result<(), StepError> {
+    pub async fn remove_work_folders(&self) -> Result<(), StepError> {
         let work = self.options.work.clone();
         files::off_thread("clear the folder of checkouts", move || {
             files::entries(&work)?.iter().try_for_each(|entry| files::remove(entry))
@@ -162,13 +162,13 @@ impl GitFetcher {
     async fn bring(&self, git: &Git<'_>, request: &FetchRequest<'_>, claim: &Claim) -> Result<(), StepError> {
         let cache = Cache::open(git, claim, request.commit).await?;
         match request.fulfil(git, &cache).await {
-            Err(trouble) if trouble.may_be_the_cache && cache.was_there => {
-                tracing::warn!(reason = %trouble.error, "repository cache discarded");
+            Err(failure) if failure.may_be_the_cache && cache.was_there => {
+                tracing::warn!(reason = %failure.error, "repository cache discarded");
                 let cache = Cache::make(git, claim, request.commit).await?;
                 git.scratch.empty_tree().await?;
-                request.fulfil(git, &cache).await.map_err(|trouble| trouble.error)
+                request.fulfil(git, &cache).await.map_err(|failure| failure.error)
             }
-            fulfilled => fulfilled.map_err(|trouble| trouble.error),
+            fulfilled => fulfilled.map_err(|failure| failure.error),
         }
     }
 
@@ -195,9 +195,9 @@ impl GitFetcher {
                 scratch.hand_over_tree(&root).await?;
                 Ok(Checkout { root })
             }
-            Err(trouble) => {
+            Err(failure) => {
                 scratch.remove().await?;
-                Err(trouble.error)
+                Err(failure.error)
             }
         }
     }
@@ -225,13 +225,13 @@ struct FetchRequest<'a> {
 }
 
 impl FetchRequest<'_> {
-    async fn fulfil(&self, git: &Git<'_>, cache: &Cache) -> Result<(), Trouble> {
+    async fn fulfil(&self, git: &Git<'_>, cache: &Cache) -> Result<(), GitError> {
         cache.fetch(git, self).await?;
         self.check_out(git, cache.folder()).await
     }
 
     /// Writes the files of the commit, which is in `repository`.
-    async fn check_out(&self, git: &Git<'_>, repository: &Path) -> Result<(), Trouble> {
+    async fn check_out(&self, git: &Git<'_>, repository: &Path) -> Result<(), GitError> {
         let contents = tree::list(git, repository, self).await?;
         for submodule in contents.submodules {
             self.output.write(format!("Submodule {submodule} is not fetched\n").as_bytes()).await;

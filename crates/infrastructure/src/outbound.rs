@@ -23,7 +23,7 @@ use launchway_domain::{
 pub use launchway_system::resolver::{Resolver, SystemResolver};
 use tokio::time::{Instant, timeout_at};
 
-use self::guard::{Guard, Wanted};
+use self::guard::{Guard, RequiredPermission};
 pub use self::tls::Trust;
 
 /// The options of egress.
@@ -70,7 +70,7 @@ impl Outbound {
         Self { guard: Guard::new(policy, resolver), tls: tls::Connector::new(trust), timeout }
     }
 
-    async fn may_reach(&self, host: &str, port: u16, wanted: Wanted) -> Result<(), SendError> {
+    async fn may_reach(&self, host: &str, port: u16, wanted: RequiredPermission) -> Result<(), SendError> {
         match self.guard.way(host, port, wanted).await {
             Err(guard::Refusal::Forbidden(told)) => Err(SendError::Forbidden(told)),
             Err(guard::Refusal::Unknown(_)) | Ok(_) => Ok(()),
@@ -87,11 +87,11 @@ impl fmt::Debug for Outbound {
 #[async_trait]
 impl OutboundGuard for Outbound {
     async fn check(&self, host: &str, port: u16) -> Result<(), SendError> {
-        self.may_reach(host, port, Wanted::Permitted).await
+        self.may_reach(host, port, RequiredPermission::Permitted).await
     }
 
     async fn check_unencrypted(&self, host: &str, port: u16) -> Result<(), SendError> {
-        self.may_reach(host, port, Wanted::Allowed).await
+        self.may_reach(host, port, RequiredPermission::Allowed).await
     }
 }
 

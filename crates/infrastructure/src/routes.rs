@@ -68,7 +68,7 @@ impl FrontProxy {
 #[async_trait]
 impl TrafficRouter for FrontProxy {
     async fn set(&self, route: &Route) -> Result<(), StepError> {
-        self.control.set(on_the_wire(route)).await.map_err(fault)
+        self.control.set(to_wire(route)).await.map_err(fault)
     }
 
     async fn remove(&self, application: ApplicationId) -> Result<(), StepError> {
@@ -78,7 +78,7 @@ impl TrafficRouter for FrontProxy {
     async fn replace_all(&self, routes: &[Route]) -> Result<(), StepError> {
         self.confirmed.store(0, Ordering::Relaxed);
         let status = self.control.status().await.map_err(fault)?;
-        let routes = routes.iter().map(on_the_wire).chain(self.api.clone());
+        let routes = routes.iter().map(to_wire).chain(self.api.clone());
         self.control.replace_all(routes.collect()).await.map_err(fault)?;
         self.confirmed.store(status.process, Ordering::Relaxed);
         self.is_endless.store(false, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl CertificateServer for FrontProxy {
     }
 }
 
-fn on_the_wire(route: &Route) -> wire::Route {
+fn to_wire(route: &Route) -> wire::Route {
     let target = match &route.target {
         Target::Endpoints(endpoints) => {
             let endpoints = endpoints.iter();

@@ -57,7 +57,7 @@ const MOST_KEYS: usize = 8;
 impl SecretKeys {
     /// Returns the same keys after a new one, which seals from now on.
     #[must_use]
-    pub fn behind_a_new_one(&self, entropy: &dyn Entropy) -> Self {
+    pub fn with_new_key(&self, entropy: &dyn Entropy) -> Self {
         let older = std::iter::once(self.current.clone()).chain(self.older.iter().cloned()).collect();
         Self { current: SecretKey(entropy.bits_256()), older }
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn while_keys_are_changed_both_open_and_the_new_one_seals() {
         let old: SecretKeys = SecretKey::generate(&SystemEntropy).parse().unwrap();
-        let both: SecretKeys = old.behind_a_new_one(&SystemEntropy).to_text().parse().unwrap();
+        let both: SecretKeys = old.with_new_key(&SystemEntropy).to_text().parse().unwrap();
         let new = both.only_current();
         assert!(both.has_older() && !new.has_older() && !old.has_older());
         let [old, both, new] = [old, both, new].map(|keys| XChaChaBox::new(&keys, Arc::new(SystemEntropy)));

@@ -76,7 +76,7 @@ impl AccessLog {
 
     fn start(most_waiting: usize, file: impl Lines) -> io::Result<Self> {
         let queue = Arc::new(Queue { waiting: Mutex::default(), changed: Condvar::new(), most_waiting });
-        let pen = Pen { file, queue: Arc::clone(&queue), lost: 0 };
+        let pen = LogThread { file, queue: Arc::clone(&queue), lost: 0 };
         let thread = thread::Builder::new().name("access-log".to_owned()).spawn(move || pen.write())?;
         Ok(Self { writer: Some(Writer { queue, thread: Some(thread) }) })
     }
@@ -139,14 +139,14 @@ trait Lines: Send + 'static {
     fn append(&mut self, lines: &[u8]) -> io::Result<()>;
 }
 
-struct Pen<F> {
+struct LogThread<F> {
     file: F,
     queue: Arc<Queue>,
     /// The lines that were lost, and are not yet reported.
     lost: u64,
 }
 
-impl<F: Lines> Pen<F> {
+impl<F: Lines> LogThread<F> {
     /// Writes lines until the log is dropped.
     fn write(mut self) {
         let mut lines = Vec::new();

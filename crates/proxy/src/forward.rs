@@ -121,7 +121,7 @@ impl<'a> Forward<'a> {
         let (mut parts, body) = request.into_parts();
         let is_chunked = has_body && parts.headers.contains_key(header::TRANSFER_ENCODING);
         headers::clean_request(&mut parts.headers, upgrade.is_some());
-        headers::say_for_whom(&mut parts.headers, peer);
+        headers::set_forwarding_headers(&mut parts.headers, peer);
         Self {
             proxy,
             exchange,

@@ -98,7 +98,7 @@ pub async fn run_in_boot(
     let (listener, tls_listener, mut predecessor) = sockets.own().await?;
     let control_socket = folder.publish(prepared).map_err(unusable)?;
     if let Some(leaving) = &mut predecessor {
-        leaving.say_that_we_serve().await;
+        leaving.report_serving().await;
     }
 
     let _cut = CutAtEnd(Arc::clone(&proxy));

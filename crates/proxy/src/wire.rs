@@ -75,7 +75,7 @@ impl<S> Wire<S> {
         Poll::Pending
     }
 
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.scanner.place() {
             // The client may have sent more already, and waits for us.
             _ if self.peer.is_busy() => self.reset_timeout(),
@@ -98,7 +98,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         }
         let start = buffer.filled().len();
         match Pin::new(&mut self.stream).poll_read(cx, buffer) {
-            Poll::Pending => self.poll_patience(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => self.poll_timeout(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Ready(Ok(())) => {
                 self.idle.reset();

@@ -64,7 +64,7 @@ struct Load {
 
 /// A connection that counts as one of its thread.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ThreadPermit {
     loads: Arc<Loads>,
     worker: usize,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Seat {
 struct Accepted {
     stream: TcpStream,
     peer: Arc<Peer>,
-    seat: Seat,
+    seat: ThreadPermit,
 }
 
 impl Workers {
@@ -129,7 +129,7 @@ impl Worker {
                 Ok(listener) => {
                     tasks.spawn(accept(Arc::clone(&proxy), Arc::clone(&loads), listener, scheme));
                 }
-                Err(error) => tracing::error!(%error, "a thread cannot accept connections"),
+                Err(error) => tracing::error!(%error, "thread cannot accept connections"),
             }
         }
         let closed = Arc::clone(&proxy);
@@ -149,7 +149,7 @@ impl Worker {
 pub(crate) fn place(proxy: &Arc<Proxy>, loads: &Arc<Loads>, stream: tokio::net::TcpStream, peer: Arc<Peer>) {
     let worker = loads.lightest(current());
     loads.0[worker].connections.fetch_add(1, Ordering::Relaxed);
-    let seat = Seat { loads: Arc::clone(loads), worker };
+    let seat = ThreadPermit { loads: Arc::clone(loads), worker };
     if worker == current() {
         return serve(proxy, stream, peer, seat);
     }
@@ -160,7 +160,7 @@ pub(crate) fn place(proxy: &Arc<Proxy>, loads: &Arc<Loads>, stream: tokio::net::
     }
 }
 
-fn serve(proxy: &Arc<Proxy>, stream: tokio::net::TcpStream, peer: Arc<Peer>, seat: Seat) {
+fn serve(proxy: &Arc<Proxy>, stream: tokio::net::TcpStream, peer: Arc<Peer>, seat: ThreadPermit) {
     let proxy = Arc::clone(proxy);
     tokio::spawn(async move {
         greet(&proxy, stream, peer).await;
@@ -178,7 +178,7 @@ impl Loads {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ThreadPermit {
     fn drop(&mut self) {
         self.loads.0[self.worker].connections.fetch_sub(1, Ordering::Relaxed);
     }

@@ -3,10 +3,11 @@
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
 use launchway_application::{
-    EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
+    EngineStatus, Homes, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
     certificates::CertificatePublisher,
     extensions::CatalogFile,
+    homes::HomePorts,
     installation::InstallationPorts,
     routes::{RoutePorts, Routes},
 };
@@ -109,6 +110,7 @@ impl Assembly {
             repositories,
             fetcher: Arc::clone(&fetcher),
             nodes: engine.nodes(),
+            homes: homes(server, &database, engine.nodes()),
             statistics: engine.statistics(),
             installation: installation_ports(config, data, (&database, id)),
         };
@@ -147,7 +149,7 @@ pub(crate) fn release_folders(
         return Ok(folders.readable_by(Readers::Owner)?);
     }
     let folders = folders.readable_by(Readers::Group)?;
-    data.let_group_pass(&[SITES])?;
+    data.allow_group_traversal(&[SITES])?;
     Ok(folders)
 }
 
@@ -240,7 +242,7 @@ pub(crate) async fn bring_up_to_date(database: &Database, tables: &Tables) -> Re
     match tables {
         Tables::BesideReplicas | Tables::BringUpToDate | Tables::MustBeThere => {
             for migration in database.migrate().await? {
-                tracing::info!(migration, "changed the database's tables");
+                tracing::info!(migration, "database migrated");
             }
         }
         Tables::LeaveAsTheyAre => {
@@ -321,8 +323,16 @@ struct Adapters {
     repositories: Arc<HostedRepositories>,
     fetcher: Arc<GitFetcher>,
     nodes: Option<Arc<dyn NodeInventory>>,
+    homes: Homes,
     statistics: Option<Arc<dyn ContainerStatistics>>,
     installation: InstallationPorts,
+}
+
+/// Returns the machines of stateful applications, if there are several machines.
+fn homes(server: InstanceId, database: &Database, nodes: Option<Arc<dyn NodeInventory>>) -> Homes {
+    let Some(nodes) = nodes else { return Homes::default() };
+    let (repository, registry) = (Arc::new(database.clone()), Arc::new(database.clone()));
+    Homes::new(server, HomePorts { repository, registry, nodes })
 }
 
 fn ports(
@@ -342,6 +352,7 @@ fn ports(
             wake: WakeSignal::default(),
             engine: EngineStatus::default(),
             replica: run.replica,
+            homes: adapters.homes,
             terms: Terms::default(),
             entropy: entropy.clone(),
         },

@@ -1,5 +1,7 @@
 //! The background tasks of the server: worker, sender, branch poller, reconciler and maintenance.
 
+mod extension_homes;
+
 use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use launchway_application::{
@@ -9,7 +11,7 @@ use launchway_application::{
     extensions::{RunPorts, Runs},
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
     notifications::{Sender, SenderTimings},
-    reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
+    reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings, RegistryPorts},
     webhooks::{BranchPoller, BranchPollerPorts, BranchPollerTimings, PathWatcher, PathWatcherPorts},
     worker::{JobHandlers, Worker, WorkerTimings},
 };
@@ -81,11 +83,12 @@ impl Background {
         let outside = Outside {
             runtime_logs: runtime_logs(config, assembly, &engine),
             source: Arc::clone(&assembly.fetcher),
-            runner: engine.runner(HostRunner::open(compositions.clone(), host_ports, host)?),
-            compositions: engine.composer(&compositions),
+            runner: Arc::new(HostRunner::open(Arc::clone(&compositions), host_ports, host)?),
+            compositions,
             engine,
         };
         let leftovers = Arc::clone(outside.engine.docker());
+        extension_homes::adopt_extensions(assembly, &outside.engine).await;
         let reconciler = reconciler(config, assembly, &outside);
         let maintenance = maintenance(assembly, &outside, &reconciler, (instance, boot));
         // Jobs of an earlier run would block the reconciler from their applications.
@@ -232,7 +235,7 @@ async fn worker(
     let database = Arc::new(assembly.database.clone());
     let runs = Runs::new(run_ports(assembly, &outside), assembly.context.clone());
     let Outside { engine, source, compositions, runtime_logs, .. } = outside;
-    source.clear_work().await?;
+    source.remove_work_folders().await?;
     let ports = PipelinePorts {
         applications: database.clone(),
         deployments: database.clone(),
@@ -303,6 +306,10 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
         },
         deployer: outside.engine.deployer(),
         inventory: outside.engine.inventory(),
+        registry: outside
+            .engine
+            .registry()
+            .map(|registry| RegistryPorts { images: registry, changes: database.clone() }),
         probe: Arc::new(NetworkProbe::default()),
         sites: assembly.sites.clone(),
         routes: Arc::clone(&assembly.routes),
@@ -315,7 +322,8 @@ fn reconciler(config: &Config, assembly: &Assembly, outside: &Outside) -> Arc<Re
         ..ReconcilerLimits::default()
     };
     let timings = ReconcilerTimings::with_grace(config.deployments.orphan_grace);
-    Arc::new(Reconciler::new(ports, timings, limits, assembly.context.clone()).with_announcements())
+    let reconciler = Reconciler::new(ports, timings, limits, assembly.context.clone());
+    Arc::new(reconciler.with_announcements().with_execution_log(Arc::new(assembly.database.clone())))
 }
 
 fn maintenance(

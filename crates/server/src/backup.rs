@@ -150,7 +150,7 @@ pub(crate) fn restore(config: &Config, arguments: &RestoreBackup) -> Result<(), 
     let key = text.as_deref().map(|text| (key::NAME, text));
     let Rebuilt { containers } = backup::restore(&arguments.file, &manifest, installation(config), key)?;
     print_line(&format!("restored {}, as of {}", contents(&manifest), manifest.created_at));
-    tell_of_containers(&containers)
+    report_containers(&containers)
 }
 
 fn installation(config: &Config) -> Installation<'_> {
@@ -204,7 +204,7 @@ fn refuse_newer(manifest: &Manifest) -> Result<(), Box<dyn Error>> {
 
 /// Reports the containers to redeploy: containers and images belong to the engine, and are not part of a
 /// backup.
-fn tell_of_containers(containers: &[(ApplicationId, String)]) -> Result<(), Box<dyn Error>> {
+fn report_containers(containers: &[(ApplicationId, String)]) -> Result<(), Box<dyn Error>> {
     if containers.is_empty() {
         return Ok(());
     }

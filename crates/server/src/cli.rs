@@ -36,7 +36,7 @@ pub(crate) enum Verb {
 pub(crate) enum ManualVerb {
     /// Print a shell completion script
     Completions {
-        /// The shell
+        /// The shell that completes the commands
         shell: clap_complete::Shell,
     },
     /// Print the manual page, or write a page for every command
@@ -95,12 +95,14 @@ pub(crate) struct Serve {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum NodeVerb {
-    /// Prepare this machine for a Swarm, before it joins and after each boot (root only)
+    /// Prepare this machine for a Swarm, before it joins (root only)
     Prepare(PrepareNode),
     /// Move all applications away from a machine without downtime, for its maintenance; run it on a manager
     Drain(NamedNode),
     /// Let applications run on a machine: a new one, or one that was drained; run it on a manager
     Activate(NamedNode),
+    /// Give up the volumes of a machine that does not come back, so that what ran there may start elsewhere
+    Forget(NamedNode),
 }
 
 #[derive(Debug, clap::Args)]
@@ -114,6 +116,9 @@ pub(crate) struct PrepareNode {
     /// The configuration file of the Docker engine
     #[arg(long, value_name = "FILE", default_value = "/etc/docker/daemon.json")]
     pub(crate) engine_config: PathBuf,
+    /// Add the rules of the packet filter and change nothing else: at each boot, before the Docker engine starts
+    #[arg(long)]
+    pub(crate) packet_filter_only: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,8 @@
 //! `launchway doctor`: checks the installation, and prints hints for problems. A running server makes the same checks for
 //! the dashboard ([`server`]).
 
+mod applications;
+mod clock;
 mod proxy;
 pub(crate) mod server;
 mod swarm;
@@ -9,10 +11,7 @@ use std::{error::Error, process::Command};
 
 use launchway_application::reconciler::{UnknownObjects, find_unknown};
 use launchway_domain::{
-    deployments::{
-        Condition, ContainerRecord, DeploymentRepository as _, DiscoveredObject, DiscoveredResource,
-        EngineInventory, LiveVersion, StepError,
-    },
+    deployments::{DiscoveredObject, EngineInventory, StepError},
     diagnostics::{CheckOutcome, HealthReport},
     error_chain::ErrorChain,
     ids::InstanceId,
@@ -180,9 +179,10 @@ async fn check_containers(
     (database, installation): (&Database, InstanceId),
     report: &mut HealthReport,
 ) {
+    clock::check(config, database, report).await;
     let engine = Engine::new(config, installation);
-    if let (Some(options), Some(engine)) = (&config.deployments.swarm, engine.swarm()) {
-        swarm::check(options, engine, report).await;
+    if let (Some(registry), Some(engine)) = (engine.registry(), engine.swarm()) {
+        swarm::check(&registry, engine, report).await;
     }
     let inventory = engine.inventory();
     let containers = match inventory.containers().await {
@@ -197,7 +197,10 @@ async fn check_containers(
     let plural = if number == 1 { "" } else { "s" };
     report.ok("engine", format!("answers, with {number} container{plural} of this installation"));
     check_build_limits(engine.docker(), report).await;
-    check_versions(database, &containers, report).await;
+    if let Some(nodes) = engine.nodes() {
+        swarm::check_ports(&*nodes, database, &containers, report).await;
+    }
+    applications::check(database, engine.nodes().as_deref(), &containers, report).await;
     match unknown_objects(&*inventory, data, database).await {
         Ok(unknown) => report_unknown(&unknown, installation, report),
         Err(error) => report.fail("unknown objects", describe(&error), ""),
@@ -217,37 +220,6 @@ async fn check_build_limits(engine: &DockerEngine, report: &mut HealthReport) {
             }
         }
         Err(error) => report.fail("build limits", describe(&error), ""),
-    }
-}
-
-/// Checks that the container of every live version runs.
-async fn check_versions(database: &Database, containers: &[DiscoveredResource], report: &mut HealthReport) {
-    let live = match database.live().await {
-        Ok(live) => live,
-        Err(error) => {
-            report.fail("applications", describe(&error), "");
-            return;
-        }
-    };
-    let running: Vec<&LiveVersion> = live.iter().filter(|version| !version.application.is_stopped).collect();
-    let mut down = 0;
-    for version in &running {
-        let is_running = |recorded: &ContainerRecord| {
-            containers.iter().any(|found| {
-                matches!(&found.what, DiscoveredObject::Container { id, condition: Condition::Running { .. }, .. }
-                    if *id == recorded.id)
-            })
-        };
-        let is_up = version.deployment.copies().all(is_running);
-        if !is_up {
-            down += 1;
-            let (name, reason) = (&version.application.blueprint.name, &version.deployment.breakdown);
-            let reason = reason.as_deref().unwrap_or("its container is not running");
-            report.fail("application", format!("`{name}`: {reason}"), "see the log of the application");
-        }
-    }
-    if down == 0 {
-        report.ok("applications", format!("{} live versions are running", running.len()));
     }
 }
 

@@ -1,11 +1,11 @@
 //! The container engine: the one of this machine, or a Docker Swarm.
 
-use std::{error::Error, sync::Arc};
+use std::{collections::BTreeSet, env, error::Error, path::PathBuf, sync::Arc};
 
 use launchway_domain::{
-    deployments::{Composer, Deployer, DeploymentRepository as _, EngineInventory, ImageBuilder},
-    extensions::ExtensionRunner,
-    ids::InstanceId,
+    deployments::{Deployer, DeploymentRepository as _, EngineInventory, ImageBuilder},
+    homes::HomeRepository as _,
+    ids::{ApplicationId, InstanceId},
     metrics::ContainerStatistics,
     nodes::NodeInventory,
     replicas::EngineIdentity,
@@ -13,10 +13,11 @@ use launchway_domain::{
 use launchway_infrastructure::{
     database::Database,
     docker::{
-        BuildLimits, Compositions, ContainerLimits, DockerEngine, DockerOptions, NetworkDriver,
-        swarm::{NoCompositions, SwarmEngine, SwarmRole},
+        BuildLimits, ContainerLimits, DockerEngine, DockerOptions, NetworkDriver,
+        swarm::{SwarmEngine, SwarmRole},
     },
-    extensions::{HostRunner, NoExtensions},
+    outbound::Trust,
+    registry::HttpRegistry,
 };
 
 use crate::config::Config;
@@ -28,6 +29,8 @@ pub(crate) struct Engine {
     docker: Arc<DockerEngine>,
     /// The Swarm that runs the containers of applications, if there is one.
     swarm: Option<Arc<SwarmEngine>>,
+    /// The registry of that Swarm.
+    registry: Option<Arc<HttpRegistry>>,
 }
 
 impl Engine {
@@ -35,8 +38,16 @@ impl Engine {
     pub(crate) fn new(config: &Config, installation: InstanceId) -> Self {
         let docker = Arc::new(DockerEngine::new(docker_options(config, installation)));
         let swarm = config.deployments.swarm.clone();
-        let swarm = swarm.map(|options| Arc::new(SwarmEngine::new(Arc::clone(&docker), options)));
-        Self { docker, swarm }
+        let (swarm, registry) = swarm
+            .map(|options| {
+                let registry = options.registry.clone();
+                let swarm = Arc::new(SwarmEngine::new(Arc::clone(&docker), options));
+                let (config, trust) = (docker_config(), Trust::of_this_machine());
+                let registry = HttpRegistry::new(registry, Arc::clone(&swarm) as _, config, trust);
+                (swarm, Arc::new(registry))
+            })
+            .unzip();
+        Self { docker, swarm, registry }
     }
 
     /// Returns the engine of this machine, which builds images.
@@ -69,6 +80,11 @@ impl Engine {
         }
     }
 
+    /// Returns the registry of the Swarm; `None` if there is one machine.
+    pub(crate) fn registry(&self) -> Option<Arc<HttpRegistry>> {
+        self.registry.clone()
+    }
+
     pub(crate) fn identity(&self) -> Arc<dyn EngineIdentity> {
         match &self.swarm {
             Some(swarm) => swarm.clone(),
@@ -89,44 +105,56 @@ impl Engine {
         }
     }
 
-    pub(crate) fn composer(&self, compositions: &Arc<Compositions>) -> Arc<dyn Composer> {
-        match &self.swarm {
-            Some(_) => Arc::new(NoCompositions(Arc::clone(compositions))),
-            None => compositions.clone(),
-        }
-    }
-
-    pub(crate) fn runner(&self, runner: HostRunner) -> Arc<dyn ExtensionRunner> {
-        let runner = Arc::new(runner);
-        match &self.swarm {
-            Some(_) => Arc::new(NoExtensions(runner)),
-            None => runner,
-        }
-    }
-
     /// Fails if the containers of this installation cannot run on the Swarm. An engine that does not answer is no reason:
     /// deployments wait for it.
-    pub(crate) async fn require_swarm(&self, database: &Database) -> Result<(), Box<dyn Error>> {
-        let Some(swarm) = &self.swarm else { return Ok(()) };
+    pub(crate) async fn require_swarm(
+        &self,
+        database: &Database,
+        server: InstanceId,
+    ) -> Result<(), Box<dyn Error>> {
+        let Some(swarm) = &self.swarm else { return warn_of_other_homes(database, server).await };
         if let Some(reason) = swarm.role().await.and_then(refusal) {
             return Err(format!("LAUNCHWAY_ENGINE is `swarm`, but {reason}").into());
         }
-        let live = database.live().await?;
+        let (live, homes) = (database.live().await?, database.homes().await?);
+        let has_home = |id: ApplicationId| homes.iter().any(|home| home.subject == id.into());
         let compositions: Vec<String> = live
             .iter()
-            .filter(|version| version.deployment.is_composition())
+            .filter(|version| version.deployment.is_composition() && !has_home(version.application.id))
             .map(|version| format!("`{}`", version.application.blueprint.name))
             .collect();
         if compositions.is_empty() {
             return Ok(());
         }
         Err(format!(
-            "LAUNCHWAY_ENGINE is `swarm`, but applications with a compose file do not run on Docker Swarm, and these are live: \
-             {}. Delete them, or start the server with LAUNCHWAY_ENGINE=docker",
+            "LAUNCHWAY_ENGINE is `swarm`, but these applications with a compose file were deployed without it, and no machine \
+             is recorded as theirs: {}. Delete them, or start the server with LAUNCHWAY_ENGINE=docker",
             compositions.join(", ")
         )
         .into())
     }
+}
+
+/// Logs the machines whose servers alone run what has its volumes there.
+async fn warn_of_other_homes(database: &Database, server: InstanceId) -> Result<(), Box<dyn Error>> {
+    let homes = database.homes().await?;
+    let others = homes.into_iter().filter(|home| home.server != server).map(|home| home.machine.hostname);
+    let machines: BTreeSet<String> = others.collect();
+    if !machines.is_empty() {
+        let machines = machines.into_iter().collect::<Vec<_>>().join(", ");
+        tracing::warn!(
+            machines,
+            hint = "`launchway node forget` gives the volumes of a machine up",
+            "applications or extensions wait for the machines with their volumes"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the folder of docker's configuration, as docker's command line does.
+fn docker_config() -> Option<PathBuf> {
+    let folder = env::var_os("DOCKER_CONFIG").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    folder.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".docker")))
 }
 
 /// Returns the reason why a machine cannot start containers on a Swarm.
@@ -157,6 +185,7 @@ fn docker_options(config: &Config, instance: InstanceId) -> DockerOptions {
             Some(_) => NetworkDriver::Overlay,
             None => NetworkDriver::Bridge,
         },
+        published_ports: settings.swarm.as_ref().map(|swarm| swarm.ports.divided().1),
         registries: settings.registries.clone(),
         limits: ContainerLimits {
             memory: settings.container_memory,

@@ -69,7 +69,7 @@ impl Installation {
         adopt: bool,
     ) -> Result<Self, Box<dyn Error>> {
         let checked = match tables {
-            Tables::LeaveAsTheyAre => Checked::beside_a_server(config, data)?,
+            Tables::LeaveAsTheyAre => Checked::without_lock(config, data)?,
             Tables::MustBeThere => Checked::existing(config, data)?,
             Tables::BesideReplicas => Checked::locked(config, data, LockMode::Shared, adopt)?,
             Tables::BringUpToDate => Checked::alone(config, data, adopt)?,
@@ -140,7 +140,7 @@ impl Checked {
     }
 
     /// Checks for a process beside a running server.
-    pub(crate) fn beside_a_server(config: &Config, data: &DataDir) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn without_lock(config: &Config, data: &DataDir) -> Result<Self, Box<dyn Error>> {
         refuse_missing(config)?;
         check(config, data, false)
     }
@@ -159,7 +159,7 @@ impl Checked {
 pub(crate) fn check_for_backup(config: &Config, data: &DataDir) -> Result<(), Box<dyn Error>> {
     match schema_status(config)? {
         SchemaStatus::Ahead(_) => Ok(()),
-        SchemaStatus::UpToDate | SchemaStatus::Behind(_) => Checked::beside_a_server(config, data).map(drop),
+        SchemaStatus::UpToDate | SchemaStatus::Behind(_) => Checked::without_lock(config, data).map(drop),
     }
 }
 
@@ -236,13 +236,15 @@ async fn join(
         Decision::DatabaseTakes { .. } if is_adopted => {
             tracing::warn!(installation = %id, "database adopted the id of the data directory");
         }
-        Decision::DatabaseTakes { .. } => tracing::info!(installation = %id, "database took the id over"),
+        Decision::DatabaseTakes { .. } => {
+            tracing::info!(installation = %id, "database took the installation id over")
+        }
         Decision::DirectoryTakes { .. } if is_adopted => {
             let previous = directory.map(|id| id.to_string());
             tracing::warn!(installation = %id, previous, "data directory adopted the id of the database");
         }
         Decision::DirectoryTakes { .. } => {
-            tracing::info!(installation = %id, "data directory took the id over")
+            tracing::info!(installation = %id, "data directory took the installation id over")
         }
         Decision::Create | Decision::Start(_) => tracing::info!(installation = %id, "installation created"),
     }

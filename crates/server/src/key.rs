@@ -136,7 +136,7 @@ pub(crate) fn rotate(config: &Config) -> Result<(), Box<dyn Error>> {
     if !check.is_some_and(|check| opens(&XChaChaBox::new(&before, Arc::new(SystemEntropy)), &check)) {
         return Err(another(&place));
     }
-    let both = if before.has_older() { before } else { before.behind_a_new_one(&SystemEntropy) };
+    let both = if before.has_older() { before } else { before.with_new_key(&SystemEntropy) };
     replace_private_file(&place, &both.to_text(), true)?;
     let new = both.only_current();
     let values = seal_anew(config, &both, &new)?;

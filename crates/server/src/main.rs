@@ -97,6 +97,7 @@ fn run(verb: ServerVerb, config: &Config, adopt: bool) -> Result<(), Box<dyn Err
         ServerVerb::Node(NodeVerb::Prepare(prepare)) => node::prepare(&prepare),
         ServerVerb::Node(NodeVerb::Drain(node)) => node::drain(config, &node.name),
         ServerVerb::Node(NodeVerb::Activate(node)) => node::activate(config, &node.name),
+        ServerVerb::Node(NodeVerb::Forget(node)) => node::forget(config, &node.name),
         ServerVerb::Admin(AdminVerb::Create(admin)) => admin::create(config, admin),
         ServerVerb::Admin(AdminVerb::ResetPassword(reset)) => admin::reset_password(config, reset),
         ServerVerb::Backup(BackupVerb::Create(create)) => backup::create(config, &create),

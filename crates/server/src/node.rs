@@ -1,5 +1,6 @@
 //! `launchway node` and `launchway nodes`: the machines of a Docker Swarm.
 
+mod packet_filter;
 mod prepare;
 
 use std::{
@@ -9,10 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use launchway_domain::nodes::{Node, NodeAvailability, NodeInventory as _};
-use launchway_infrastructure::{data_dir::DataDir, docker::swarm::SwarmEngine};
+use launchway_domain::{
+    homes::{Home, HomeRepository as _},
+    nodes::{Node, NodeAvailability, NodeInventory as _},
+    replicas::ReplicaRegistry as _,
+};
+use launchway_infrastructure::{data_dir::DataDir, database::Database, docker::swarm::SwarmEngine};
 
-pub(crate) use self::prepare::{bridge_address, has_input_rule, prepare};
+pub(crate) use self::{
+    packet_filter::{PacketFilter, packet_filter},
+    prepare::{bridge_address, prepare},
+};
 use crate::{
     assembly::{self, Tables, runtime},
     cli,
@@ -60,7 +68,7 @@ pub(crate) fn activate(config: &Config, name: &str) -> Result<(), Box<dyn Error>
 }
 
 /// Moves every application away from a node: each is started elsewhere, checked and routed to before its container on the
-/// node is stopped.
+/// node is stopped. What may not run elsewhere stays.
 pub(crate) fn drain(config: &Config, name: &str) -> Result<(), Box<dyn Error>> {
     let (node, applications) = runtime()?.block_on(async {
         let swarm = swarm(config).await?;
@@ -93,10 +101,77 @@ pub(crate) fn drain(config: &Config, name: &str) -> Result<(), Box<dyn Error>> {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+        if is_home(config, &node).await? {
+            // Draining it would disconnect their containers from the networks of the Swarm.
+            print_line(&format!(
+                "{name} is paused instead of drained: applications with a compose file, or extensions, have their volumes \
+                 there. They keep running until the machine or its Docker is restarted, and are down from then on: a \
+                 paused machine attaches no containers to the networks of the Swarm. `launchway node activate {name}` \
+                 ends that"
+            ));
+            return Ok(());
+        }
         swarm.set_availability(&node.id, NodeAvailability::Drain).await?;
         print_line(&format!("{name} is drained; `launchway node activate {name}` ends that"));
         Ok(())
     })
+}
+
+/// Returns whether something runs on a node that may not run elsewhere.
+async fn is_home(config: &Config, node: &Node) -> Result<bool, Box<dyn Error>> {
+    let data = DataDir::open(&config.data_dir)?;
+    let installation = Installation::open(config, &data, Tables::LeaveAsTheyAre, false).await?;
+    let homes = installation.database.homes().await;
+    installation.database.close().await;
+    Ok(homes?.iter().any(|home| home.machine.node == node.id))
+}
+
+/// Deletes the homes on a machine that does not come back: what had them gets another one by its next deployment or run.
+pub(crate) fn forget(config: &Config, name: &str) -> Result<(), Box<dyn Error>> {
+    runtime()?.block_on(async {
+        let data = DataDir::open(&config.data_dir)?;
+        let installation = Installation::open(config, &data, Tables::LeaveAsTheyAre, false).await?;
+        let nodes = match Engine::new(config, installation.id).nodes() {
+            Some(nodes) => nodes.nodes().await?,
+            None => Vec::new(),
+        };
+        let forgotten = forget_homes(&installation.database, &nodes, name).await;
+        installation.database.close().await;
+        let forgotten = forgotten?;
+        print_line(&format!(
+            "forgot {} applications and extensions of {name}: the next deployment or run of each starts it on another machine, \
+             with empty volumes",
+            forgotten.len()
+        ));
+        Ok(())
+    })
+}
+
+async fn forget_homes(database: &Database, nodes: &[Node], name: &str) -> Result<Vec<Home>, Box<dyn Error>> {
+    let homes = database.homes().await?;
+    let is_named = |home: &&Home| home.machine.hostname == name || home.machine.node.as_str() == name;
+    let homes: Vec<&Home> = homes.iter().filter(is_named).collect();
+    let Some(home) = homes.first() else {
+        return Err(format!(
+            "no application with a compose file and no extension has its volumes on `{name}`"
+        )
+        .into());
+    };
+    if homes.iter().any(|other| other.machine.node != home.machine.node) {
+        return Err(format!("several machines are called `{name}`: use an id of `docker node ls`").into());
+    }
+    if nodes.iter().any(|node| node.is_ready && node.id == home.machine.node) {
+        return Err(
+            format!("{name} is reachable, and so are the volumes there: see `launchway nodes`").into()
+        );
+    }
+    let replicas = database.replicas().await?;
+    if replicas.iter().any(|one| one.is_alive && homes.iter().any(|home| home.server == one.replica.id)) {
+        return Err(
+            format!("the server of {name} is running, or was until a minute ago: stop it first").into()
+        );
+    }
+    Ok(database.forget_node(&home.machine.node).await?)
 }
 
 /// Returns the Swarm of the installation.

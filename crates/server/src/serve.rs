@@ -50,6 +50,10 @@ use crate::{
 const BODY_LIMIT: usize = 1024 * 1024;
 /// The number of connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
+/// The time for which a connection without a request stays open, as in the front proxy. Longer than clients and load
+/// balancers keep one for their next request: a request on a connection that is just being closed gets no response, and one
+/// that changes something is not sent again by them.
+const KEEP_ALIVE: Duration = Duration::from_secs(150);
 /// The time that running requests get at shutdown.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -65,7 +69,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
     let _lock = data.lock_after_a_kill()?;
     // Before anything else in the data directory, on the engine or in the front proxy is changed.
     let installation = Installation::open(config, &data, Tables::BesideReplicas, adopt).await?;
-    Engine::new(config, installation.id).require_swarm(&installation.database).await?;
+    Engine::new(config, installation.id).require_swarm(&installation.database, installation.server).await?;
     // An address in use is reported before a front proxy is started, which would keep running.
     let socket = bind(config.bind)?;
     let (boot, clock) = (BootId::from(TimeOrderedIds.next()), SharedClock::default());
@@ -109,6 +113,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
             .configure(launchway_api::configure)
     })
     .disable_signals()
+    .keep_alive(KEEP_ALIVE)
     .shutdown_timeout(GRACE.as_secs())
     .listen(
         socket
@@ -151,7 +156,7 @@ async fn serve(config: &Config, adopt: bool) -> Result<(), Box<dyn Error>> {
         (None, _) => {}
     }
     database.close().await;
-    tracing::info!("stopped");
+    tracing::info!("server stopped");
     Ok(())
 }
 

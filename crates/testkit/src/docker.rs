@@ -1,7 +1,8 @@
 //! A base image that needs no registry, separate installations on the engine of this machine, and an
 //! engine that is down.
 //!
-//! Needs a running Docker engine with its command line, a static `/bin/busybox` and `tar`.
+//! Needs a running Docker engine with its command line, a static `/bin/busybox` and `tar`, and a test whose name contains
+//! `docker`.
 
 mod fake;
 mod forwarder;
@@ -22,6 +23,7 @@ pub use self::{
     forwarder::EngineForwarder,
     registry::{FakeRegistry, registry_response},
 };
+use crate::services::require;
 
 /// The base image: busybox and nothing else.
 const BASE: &str = "launchway-test/base:bb";
@@ -75,6 +77,7 @@ pub fn docker(arguments: &[&str]) -> String {
 }
 
 fn try_docker(arguments: &[&str]) -> Output {
+    require("docker");
     let output = Command::new("docker").args(arguments).stdin(Stdio::null()).output();
     output.expect("this test needs the command line of docker: install the package docker.io")
 }
@@ -89,6 +92,7 @@ impl Traces {
     /// Of an installation that no other test uses.
     #[must_use]
     pub fn of(instance: InstanceId) -> Self {
+        require("docker");
         Self { instance }
     }
 

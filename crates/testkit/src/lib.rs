@@ -21,10 +21,13 @@ pub mod docker;
 pub mod external;
 pub mod hostile;
 pub mod people;
+pub mod ports;
 pub mod postgres;
+pub mod registry;
 pub mod repository;
 pub mod secrets;
 pub mod server;
+mod services;
 pub mod swarm;
 pub mod wait;
 

@@ -16,6 +16,7 @@ pub use self::{database::OtherTenant, front::WITH_A_FRONT};
 use crate::{
     client::{Client, Connection},
     postgres::FreshDatabase,
+    services::hidden_engine,
 };
 
 /// A server for one test, with a data directory and a database of its own.
@@ -36,7 +37,7 @@ impl TestServer {
 
     /// Starts a server on a database of the real PostgreSQL server that the test command started.
     pub fn on_postgres() -> Self {
-        Self::with_settings(Some(FreshDatabase::create()), &[])
+        Self::with_settings(Some(FreshDatabase::migrated()), &[])
     }
 
     /// Starts a server on the embedded database, with `settings`.
@@ -46,7 +47,7 @@ impl TestServer {
 
     /// Starts a server on a database of the real PostgreSQL server, with `settings`.
     pub fn configured_on_postgres(settings: &[(&str, &str)]) -> Self {
-        Self::with_settings(Some(FreshDatabase::create()), settings)
+        Self::with_settings(Some(FreshDatabase::migrated()), settings)
     }
 
     /// Starts another server on its PostgreSQL database and with its key, but with a data directory of its own. `settings`
@@ -219,8 +220,8 @@ pub fn binary() -> PathBuf {
 }
 
 /// Returns a command of the binary under test, with an empty environment. Unless the settings have a
-/// `PATH`, it finds no programs: neither an engine nor git. Unless they have an address for it, there is no
-/// front proxy.
+/// `PATH`, it finds no programs: neither an engine nor git. Unless the name of the test says that it uses the engine,
+/// there is none. Unless they have an address for it, there is no front proxy.
 pub fn command(data_dir: &Path, settings: &[(String, String)]) -> Command {
     let mut command = Command::new(binary());
     command.env_clear();
@@ -229,6 +230,9 @@ pub fn command(data_dir: &Path, settings: &[(String, String)]) -> Command {
     command.env("LAUNCHWAY_PROXY_BIND", "off");
     // Images of this registry never exist: their deployments wait, or fail to pull one.
     command.env("LAUNCHWAY_IMAGE_REGISTRIES", "public,registry.example");
+    if settings.iter().any(|(name, _)| name == "PATH") {
+        command.envs(hidden_engine().map(|host| ("DOCKER_HOST", host)));
+    }
     command.envs(settings.iter().map(|(name, value)| (name, value)));
     command
 }

@@ -16,7 +16,12 @@ use std::{
 
 use self::machines::{make_node, make_switch, remove_leftovers};
 pub use self::reach::LocalContainer;
-use crate::{docker::save_base_image, server::binary, wait::until_within};
+use crate::{
+    docker::save_base_image,
+    registry::{RegistryOptions, TestRegistry},
+    server::binary,
+    wait::until_within,
+};
 
 /// The address of this machine.
 const HOST_ADDRESS: &str = "10.78.0.1";
@@ -32,7 +37,7 @@ pub struct SwarmLab {
     /// The program that prepares nodes.
     program: PathBuf,
     engines: Vec<Child>,
-    registry: Option<Child>,
+    registry: Option<TestRegistry>,
     /// Released when everything else has ended.
     _lock: File,
 }
@@ -80,14 +85,14 @@ impl SwarmLab {
         lab
     }
 
-    /// Starts `nodes` engines that are in no Swarm, without a registry.
+    /// Starts `nodes` engines that are in no Swarm, without a registry. The first `builders` get the base image.
     ///
     /// # Panics
     ///
     /// As [`start`](Self::start).
     #[must_use]
-    pub fn of_separate_engines(nodes: usize) -> Self {
-        Self::start_engines(nodes, 1, binary())
+    pub fn of_separate_engines(nodes: usize, builders: usize) -> Self {
+        Self::start_engines(nodes, builders, binary())
     }
 
     /// Starts engines. The first `builders` get the base image.
@@ -105,9 +110,7 @@ impl SwarmLab {
             lab.engines.push(engine);
         }
         for node in 1..=nodes {
-            until_within(START_TIME, "an engine that answers", || {
-                lab.try_docker(node, &["info"]).status.success().then_some(())
-            });
+            lab.wait_for_engine(node);
         }
         let image = lab.folder.join("base.tar");
         save_base_image(&image);
@@ -227,30 +230,56 @@ impl SwarmLab {
     ///
     /// If it is not installed.
     pub fn start_registry(&mut self) {
-        let file = self.folder.join("registry.yml");
-        let data = self.folder.join("registry");
-        let settings = format!(
-            "version: 0.1\nlog: {{level: error}}\nstorage:\n  filesystem: {{rootdirectory: {}}}\n  delete: {{enabled: true}}\n\
-             http: {{addr: \"{}\"}}\n",
-            data.display(),
-            self.registry()
-        );
-        fs::write(&file, settings).unwrap();
-        let log = File::create(self.folder.join("registry.log")).unwrap();
-        let mut command = Command::new("docker-registry");
-        command.arg("serve").arg(&file).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        self.registry = Some(command.spawn().expect("this test needs the package docker-registry"));
-        until_within(START_TIME, "a registry that answers", || {
-            std::net::TcpStream::connect((HOST_ADDRESS, REGISTRY_PORT)).ok().map(drop)
-        });
+        self.start_registry_with(true);
+    }
+
+    /// The same, of a registry that deletes images or does not.
+    ///
+    /// # Panics
+    ///
+    /// If it is not installed.
+    pub fn start_registry_with(&mut self, deletes: bool) {
+        let options = RegistryOptions { deletes, ..RegistryOptions::default() };
+        self.registry = Some(TestRegistry::start_at(&self.registry(), &self.folder, &options));
+    }
+
+    /// Returns the tags of an application in the registry.
+    #[must_use]
+    pub fn tags_of(&self, application: &str) -> Vec<String> {
+        let registry = self.registry.as_ref();
+        registry.map_or_else(Vec::new, |registry| registry.tags(&format!("launchway/{application}")))
     }
 
     /// Stops the registry.
     pub fn stop_registry(&mut self) {
-        if let Some(mut registry) = self.registry.take() {
-            let _ = registry.kill();
-            let _ = registry.wait();
-        }
+        drop(self.registry.take());
+    }
+
+    /// Stops the engine of a node.
+    ///
+    /// # Panics
+    ///
+    /// If there is no `kill`.
+    pub fn stop_engine(&mut self, node: usize) {
+        let engine = &mut self.engines[node - 1];
+        terminate(engine);
+        engine.wait().unwrap();
+    }
+
+    /// Starts the engine of a node that was stopped.
+    ///
+    /// # Panics
+    ///
+    /// If it does not answer.
+    pub fn restart_engine(&mut self, node: usize) {
+        self.engines[node - 1] = self.start_engine(node);
+        self.wait_for_engine(node);
+    }
+
+    fn wait_for_engine(&self, node: usize) {
+        until_within(START_TIME, "an engine that answers", || {
+            self.try_docker(node, &["info"]).status.success().then_some(())
+        });
     }
 
     fn home(&self, node: usize) -> PathBuf {
@@ -285,18 +314,35 @@ impl SwarmLab {
     ///
     /// If there is no `nsenter`.
     pub fn prepare(&self, node: usize) -> Output {
+        self.prepare_with(node, &[])
+    }
+
+    /// Adds the rules of the packet filter of a node, as its unit does at boot.
+    ///
+    /// # Panics
+    ///
+    /// If there is no `nsenter`.
+    pub fn prepare_packet_filter(&self, node: usize) -> Output {
+        self.prepare_with(node, &["--packet-filter-only"])
+    }
+
+    fn prepare_with(&self, node: usize, options: &[&str]) -> Output {
         let settings = self.home(node).join("daemon.json");
         let mut command = self.command_on(node, &self.program);
         command.args(["node", "prepare", "--address", &self.address(node), "--network", NETWORK]);
-        command.arg("--engine-config").arg(settings).stdin(Stdio::null()).output().unwrap()
+        command.arg("--engine-config").arg(settings).args(options).stdin(Stdio::null()).output().unwrap()
     }
+}
+
+fn terminate(engine: &Child) {
+    let _ = Command::new("kill").args(["-s", "TERM", &engine.id().to_string()]).status();
 }
 
 impl Drop for SwarmLab {
     fn drop(&mut self) {
         self.stop_registry();
         for engine in &self.engines {
-            let _ = Command::new("kill").args(["-s", "TERM", &engine.id().to_string()]).status();
+            terminate(engine);
         }
         for engine in &mut self.engines {
             let _ = engine.wait();

@@ -15,6 +15,7 @@ mod large_installation;
 mod launch;
 mod log_lines;
 mod plot;
+mod probe;
 mod proxies;
 mod push_to_live;
 mod reads;
@@ -30,7 +31,12 @@ mod start_up;
 mod usage;
 mod wrk;
 
-use std::{env, path::Path, process::Command};
+use std::{
+    env,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum as _;
@@ -64,9 +70,13 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let mut failed = Vec::new();
     for &section in Section::value_variants().iter().filter(|section| wanted(**section)) {
         let first = report.number_of_sections();
+        let (begun, before) = (Instant::now(), probe::steps_per_second()?);
         // What is measured is kept, whatever happens to another section.
         match measure(section, &mut report, scratch.path(), effort) {
-            Ok(()) => report.add_first_line(first, &origin()?),
+            Ok(()) => {
+                let probe = f64::midpoint(before, probe::steps_per_second()?);
+                report.finish_from(first, &origin(begun.elapsed(), probe)?, probe);
+            }
             Err(error) => {
                 eprintln!("{section:?} could not be measured: {error:#}");
                 report.discard_from(first);
@@ -85,12 +95,13 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     }
 }
 
-/// Returns the commit, the time and the load of the machine that a section was measured with.
-fn origin() -> Result<String> {
+/// Returns the commit that a section was measured with, its end and its duration, and the load and the speed of the machine.
+fn origin(duration: Duration, probe: f64) -> Result<String> {
     Ok(format!(
-        "Commit {}, {}, load average {}.",
+        "Commit {}, {}, {} s, load average {}, probe {probe:.0}.",
         machine::commit(&["crates", "migrations"]),
         machine::date()?,
+        duration.as_secs(),
         machine::load()?
     ))
 }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_engine_that_runs_already_is_taken_as_it_is() {
+    fn docker_that_runs_already_is_taken_as_it_is() {
         // A machine that runs the tests has an engine.
         assert!(answers());
         assert!(!Engine::start().unwrap().is_ours());

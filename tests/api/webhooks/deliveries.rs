@@ -292,7 +292,7 @@ fn accept_deployments(server: &TestServer) {
 }
 
 #[test]
-fn a_delivery_without_a_database_fails_and_can_be_resent() {
+fn a_delivery_without_postgres_fails_and_can_be_resent() {
     let followed = Followed::by(TestServer::on_postgres(), Host::GitHub);
     let push = followed.host.push("main", "A change");
     followed.server.lose_database();

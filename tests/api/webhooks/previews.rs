@@ -1,7 +1,5 @@
 //! Previews of pull and merge requests.
 
-mod canary;
-mod forks;
 mod limits;
 mod statuses;
 
@@ -27,7 +25,7 @@ super::super::on_both_databases!(
     settings_are_checked_and_kept,
 );
 
-const DONE: &str = "Webhook handled successfully";
+pub(super) const DONE: &str = "Webhook handled successfully";
 const FIRST: &str = "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5";
 const SECOND: &str = "ec26c3e57ca3a959ca5aad62de7213c562f8c821";
 
@@ -43,7 +41,7 @@ pub(super) fn previews(admin: &Client, id: &str) -> Vec<Value> {
 }
 
 /// Returns the names of all applications, in order.
-fn names(admin: &Client) -> Vec<String> {
+pub(super) fn names(admin: &Client) -> Vec<String> {
     let listed = admin.get("/api/v1/deploy/applications?page_size=100").success();
     let listed = listed["applications"].as_array().unwrap().iter();
     let mut names: Vec<_> = listed.map(|one| one["name"].as_str().unwrap().to_owned()).collect();

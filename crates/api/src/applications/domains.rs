@@ -48,8 +48,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 input! {
     pub(crate) struct DomainOfApplication {
-        id: ApplicationId,
-        domain: Hostname,
+        pub(super) id: ApplicationId,
+        pub(super) domain: Hostname,
     }
 }
 

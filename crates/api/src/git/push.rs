@@ -134,7 +134,7 @@ impl Terminal {
                     return Ok(None);
                 }
             }
-            if is_empty && state.is_over() {
+            if is_empty && state.is_final() {
                 let url = services.applications.url(&application);
                 return Ok(Some(ended(state, url.as_deref())));
             }

@@ -16,7 +16,7 @@ use actix_web::{
 };
 use launchway_api::{Api, ApiOptions, Metrics};
 use launchway_application::{
-    EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
+    EngineStatus, Homes, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
     installation::InstallationPorts,
     routes::{RoutePorts, Routes},
@@ -111,6 +111,7 @@ fn api() -> Api {
         terms: Terms::default(),
         entropy: Arc::new(CountingEntropy::default()),
         replica: OwnReplica::default(),
+        homes: Homes::default(),
     };
     let routes = RoutePorts {
         applications: Arc::new(MockApplicationRepository::new()),

@@ -232,7 +232,7 @@ impl Applications {
         }
         self.context.wake.notify();
         if given.contains(&"domain") {
-            self.lead_traffic(scope, id).await;
+            self.update_routes(scope, id).await;
         }
         Ok(Made::Yes)
     }

@@ -48,7 +48,7 @@ impl Applications {
             StoreError::Stale => APPLICATION,
             error => error.into(),
         })?;
-        self.lead_traffic(scope, id).await;
+        self.update_routes(scope, id).await;
         self.written(actor, id).await
     }
 
@@ -71,7 +71,7 @@ impl Applications {
         let write = Write::RemoveDomain { scope, id, domain, at };
         let writes = vec![write.into(), self.context.record(actor.author(), event)];
         self.context.commit(writes, DOMAIN).await?;
-        self.lead_traffic(scope, id).await;
+        self.update_routes(scope, id).await;
         self.written(actor, id).await
     }
 
@@ -85,7 +85,7 @@ impl Applications {
 
     /// Updates the routes of an application. The change is durable already: if the router cannot be updated
     /// now, the update is retried later.
-    pub(super) async fn lead_traffic(&self, scope: Scope, id: ApplicationId) {
+    pub(super) async fn update_routes(&self, scope: Scope, id: ApplicationId) {
         if let Err(error) = self.routes.follow(scope, id).await {
             tracing::warn!(application.id = %id, %error, "route update failed; it is retried later");
         }

@@ -106,9 +106,9 @@ impl CertificateManager {
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let work = async {
             loop {
-                self.context.replica.lead().await;
+                self.context.replica.wait_for_leadership().await;
                 if let Err(error) = Arc::clone(&self).look().await {
-                    tracing::warn!(%error, "certificates could not be looked after");
+                    tracing::warn!(%error, "certificate check failed");
                 }
                 tokio::time::sleep(POLL).await;
             }
@@ -216,7 +216,7 @@ impl CertificateManager {
             };
             let credentials = self.ports.secrets.seal(&place, credentials.expose().as_bytes())?;
             let at = self.context.clock.now();
-            tracing::info!(directory, "account at the ACME server registered");
+            tracing::info!(directory, "ACME account registered");
             // Read again: another replica may have been faster, and that one counts.
             self.commit(vec![Write::Register { directory: directory.clone(), credentials, at }.into()])
                 .await?;

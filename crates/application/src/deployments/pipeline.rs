@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** until [`Write::GoLive`] is durable, every failure leaves the live version as it was; from
 //! then on, an attempt only goes forward. Each step may be repeated.
+//!
+//! [`Write::GoLive`]: launchway_domain::deployments::Write::GoLive
 
 mod build;
 mod health;
@@ -22,7 +24,7 @@ use launchway_domain::{
         SiteStore, SourceFetcher, StepError,
     },
     ids::DeploymentId,
-    jobs::{ClaimedJob, Outcome},
+    jobs::{ClaimedJob, Outcome, Pool},
     logs::{Level, LogSink, NewLine},
     organizations::DeployKeyRepository,
     secret::SecretBox,
@@ -195,7 +197,7 @@ impl Pipeline {
             self.records.settle(claimed, Outcome::Cancelled, Vec::new()).await?;
             return Ok(Vec::new());
         };
-        match attempt.log.keep_writing_during(Box::pin(self.carry_out(&attempt))).await {
+        match attempt.log.keep_writing_during(Box::pin(self.carry_out(claimed, &attempt))).await {
             Ok(retired) => {
                 attempt.log.flush().await;
                 self.records.settle(claimed, Outcome::Succeeded, Vec::new()).await?;
@@ -223,7 +225,7 @@ impl Pipeline {
         }
     }
 
-    async fn carry_out(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
+    async fn carry_out(&self, claimed: &ClaimedJob, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
         if attempt.application.live == Some(attempt.deployment.id) {
             attempt.job_control.mark_committed();
             return self.releaser.take_over(attempt).await;
@@ -233,36 +235,49 @@ impl Pipeline {
             if attempt.counted > 1 {
                 attempt.log.write_line(Level::Info, format!("Attempt {}", attempt.counted)).await;
             }
-            self.clear_away(attempt.owner.deployment).await?;
+            self.clear_away(claimed, attempt.owner.deployment).await?;
         }
         self.releaser.recreate.restore_live(&attempt.application).await?;
         let (version, made) = self.builder.make(attempt).await?;
         let released = self.releaser.release(attempt, &version, made).await;
         let is_ours_to_remove = matches!(released, Err(JobError::Permanent(_) | JobError::Retryable(_)));
         if is_ours_to_remove && !attempt.job_control.is_committed() {
-            self.releaser.remove(attempt.deployment.id).await?;
+            self.remove_containers(claimed, attempt.deployment.id).await?;
             self.releaser.recreate.restore_live(&attempt.application).await?;
         }
         released
     }
 
     /// Removes the resources that attempts at a deployment left, unless their version is live.
-    pub(crate) async fn clear_up_after(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
+    pub(crate) async fn remove_leftovers_of(&self, claimed: &ClaimedJob) -> Result<(), JobError> {
         let Ok(deployment) = claimed.job.payload.parse::<DeploymentId>() else { return Ok(()) };
         let application = self.subjects.application(claimed).await?;
         if application.as_ref().is_some_and(|application| application.live == Some(deployment)) {
             return Ok(());
         }
-        self.clear_away(deployment).await?;
+        self.clear_away(claimed, deployment).await?;
         match application {
             Some(application) => Ok(self.releaser.recreate.restore_live(&application).await?),
             None => Ok(()),
         }
     }
 
-    async fn clear_away(&self, deployment: DeploymentId) -> Result<(), StepError> {
+    async fn clear_away(&self, claimed: &ClaimedJob, deployment: DeploymentId) -> Result<(), StepError> {
         self.builder.discard(deployment).await?;
-        self.releaser.remove(deployment).await
+        self.remove_containers(claimed, deployment).await
+    }
+
+    /// Removes the containers of a version that is not live. The job of a site started none, and must not wait
+    /// for the engine.
+    async fn remove_containers(
+        &self,
+        claimed: &ClaimedJob,
+        deployment: DeploymentId,
+    ) -> Result<(), StepError> {
+        match claimed.job.pool {
+            Pool::Sites => Ok(()),
+            Pool::Builds | Pool::Operations | Pool::Extensions => self.releaser.remove(deployment).await,
+        }
     }
 
     async fn fail(

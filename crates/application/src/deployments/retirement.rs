@@ -32,14 +32,14 @@ pub struct Retired {
     scope: Scope,
     application: ApplicationId,
     deployment: DeploymentId,
-    extent: Extent,
+    retirement_scope: RetirementScope,
     /// The containers that got the traffic.
     containers: Vec<RetiredContainer>,
 }
 
-/// The extent of a retirement.
+/// The objects that a retirement removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum RetirementScope {
     /// Every container of the version.
     Version,
     /// Every container of the attempt, because another one of the same deployment is live.
@@ -63,7 +63,7 @@ impl Retired {
             scope: application.0,
             application: application.1,
             deployment: deployment.id,
-            extent: Extent::Version,
+            retirement_scope: RetirementScope::Version,
             containers: containers_of(deployment),
         }
     }
@@ -75,7 +75,11 @@ impl Retired {
             scope: Scope::of_record(owner.organization),
             application: owner.application,
             deployment: owner.deployment,
-            extent: if is_live { Extent::Attempt(owner) } else { Extent::Version },
+            retirement_scope: if is_live {
+                RetirementScope::Attempt(owner)
+            } else {
+                RetirementScope::Version
+            },
             containers: vec![RetiredContainer { id: container, copy: None }],
         }
     }
@@ -87,7 +91,7 @@ impl Retired {
             scope: Scope::of_record(deployment.organization_id),
             application: deployment.application_id,
             deployment: deployment.id,
-            extent: Extent::Containers,
+            retirement_scope: RetirementScope::Containers,
             containers: containers.collect(),
         }
     }
@@ -140,10 +144,10 @@ impl Retirer {
         {
             tracing::warn!(deployment.id = %record.id, %error, "last output could not be collected");
         }
-        match &retired.extent {
-            Extent::Version => self.deployer.remove(retired.deployment).await?,
-            Extent::Attempt(owner) => self.deployer.remove_attempt(owner).await?,
-            Extent::Containers => self.remove(&containers).await?,
+        match &retired.retirement_scope {
+            RetirementScope::Version => self.deployer.remove(retired.deployment).await?,
+            RetirementScope::Attempt(owner) => self.deployer.remove_attempt(owner).await?,
+            RetirementScope::Containers => self.remove(&containers).await?,
         }
         match record {
             Some(record) => self.record_removed(&record, &containers).await,
@@ -155,13 +159,13 @@ impl Retirer {
     async fn drain(&self, retired: &Retired) -> Result<(), StepError> {
         let application = retired.application;
         match &retired.containers[..] {
-            [] => self.routes.drain_patiently(application, None).await,
-            [only] => self.routes.drain_patiently(application, Some(only.id.clone())).await,
+            [] => self.routes.drain_for_retirement(application, None).await,
+            [only] => self.routes.drain_for_retirement(application, Some(only.id.clone())).await,
             several => {
                 let mut drains = JoinSet::new();
                 for container in several {
                     let (routes, id) = (Arc::clone(&self.routes), container.id.clone());
-                    drains.spawn(async move { routes.drain_patiently(application, Some(id)).await });
+                    drains.spawn(async move { routes.drain_for_retirement(application, Some(id)).await });
                 }
                 while let Some(ended) = drains.join_next().await {
                     ended.map_err(|error| StepError::failed("a copy could not be drained", error))?;

@@ -67,7 +67,7 @@ impl Catalog {
             writes.insert(0, Write::ClaimCatalog(version).into());
             match self.context.store.commit(writes).await {
                 Err(StoreError::Stale) => {
-                    tracing::info!("the catalog of a newer version is kept");
+                    tracing::info!("catalog of a newer version kept");
                     return Ok(0);
                 }
                 committed => committed?,

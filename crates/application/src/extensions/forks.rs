@@ -109,6 +109,7 @@ impl Extensions {
             Event::new(Did::Delete, Audited::Extension, key, format!("deleted the extension `{key}`"))
                 .with("volumes", with_volumes);
         let job = self.job(scope, extension.id, JobKind::UninstallExtension);
+        self.context.homes.bind_extension(scope.id(), job.subject).await?;
         let writes = vec![
             JobWrite::RequestCancelAll { scope, subject: job.subject, at: now }.into(),
             Write::Delete { scope, key: key.clone(), at: now }.into(),
@@ -139,6 +140,7 @@ impl Extensions {
         let what = format!("requested the removal of the resources of the extension `{key}`");
         let event = Event::new(Did::Delete, Audited::Extension, key, what).with("volumes", with_volumes);
         let job = self.job(scope, extension.id, JobKind::UninstallExtension);
+        self.context.homes.bind_extension(scope.id(), job.subject).await?;
         let writes = vec![
             JobWrite::RequestCancelAll { scope, subject: job.subject, at: now }.into(),
             JobWrite::Enqueue(NewJob { payload: uninstallation(key, with_volumes, false), ..job }).into(),

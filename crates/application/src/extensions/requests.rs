@@ -28,7 +28,8 @@ impl Extensions {
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such extension, [`Error::Conflict`] when its definition cannot
-    /// be used or a host port is not free, [`Error::QuotaExceeded`] when the organization keeps as many
+    /// be used, a host port is not free or this machine runs no applications, [`Error::QuotaExceeded`] when the
+    /// organization keeps as many
     /// workspaces, or holds as many host ports, as it may, [`Error::Invalid`] when the values are not what
     /// it asks for or name a host port that may not be published, [`Error::Repeated`] when `idempotency`
     /// was used, [`Error::Forbidden`] without the permission `extension:create`, or when it acts on the
@@ -61,11 +62,15 @@ impl Extensions {
             .with("extension_id", key)
             .with("content_hash", &extension.content_hash);
         let installs = definition.reaches_engine();
+        let home = match installs {
+            true => self.context.homes.of_extensions(scope.id()).await?.map(|home| (home, job.subject)),
+            false => None,
+        };
         let mut writes: Vec<_> = self.context.claim(idempotency, id.into()).into_iter().collect();
         let at = self.context.clock.now();
         writes.extend(self.ports.quotas.require(scope, Limited::ExtensionWorkspaces, 1, at).map(Into::into));
         writes.push(JobWrite::Enqueue(NewJob { payload: id.to_string(), ..job }).into());
-        writes.push(Write::Request { execution: Box::new(execution), steps, installs }.into());
+        writes.push(Write::Request { execution: Box::new(execution), steps, installs, home }.into());
         writes.push(self.context.record(actor.author(), event));
         self.context.commit(writes, EXTENSION).await?;
         self.context.wake.notify();
@@ -82,7 +87,7 @@ impl Extensions {
         let (execution, _) = self.ports.executions.get(scope, id).await?.ok_or(EXECUTION)?;
         let over =
             |state: ExecutionState| Error::Conflict(format!("the execution is {} already", state.as_str()));
-        if execution.state.is_over() {
+        if execution.state.is_final() {
             return Err(over(execution.state));
         }
         let at = self.context.clock.now();

@@ -8,12 +8,13 @@ mod attempt;
 use std::{net::IpAddr, sync::Arc};
 
 use launchway_domain::{
+    applications::Port,
     audit::{Action as Did, Author, Chain, Event, Resource as Audited},
     deployments::StepError,
     extensions::{
         Action, Definition, Execution, ExecutionDetail, ExecutionEnd, ExecutionLog, ExecutionRepository,
-        ExecutionState, ExecutionStep, ExtensionKey, ExtensionRunner, Run, StepSpec, Values, WORKSPACE,
-        Write,
+        ExecutionState, ExecutionStep, ExtensionKey, ExtensionRunner, ObjectName, ProxyAction, Run, StepSpec,
+        Values, WORKSPACE, Write,
     },
     ids::ExecutionId,
     jobs::{ClaimedJob, Lease, Outcome, Write as JobWrite},
@@ -104,7 +105,7 @@ impl Runs {
         };
         let ended = attempt.log.keep_writing_during(async {
             match is_left_over {
-                true => Box::pin(attempt.take_up(self)).await,
+                true => Box::pin(attempt.recover_lost_attempt(self)).await,
                 false => Box::pin(attempt.go_through(self)).await,
             }
         });
@@ -125,9 +126,9 @@ impl Runs {
         self.ports.runner.uninstall(scope.id(), &extension, is("volumes")).await?;
         // The volumes of a deleted extension could not be removed later.
         let with_volumes = is("volumes") || is("deleted");
-        let gone = Write::Uninstall { scope, extension, with_volumes }.into();
+        let gone = Write::Uninstall { scope, extension, subject: claimed.job.subject, with_volumes }.into();
         self.settle(claimed.lease, Outcome::Succeeded, vec![gone]).await?;
-        self.lead_traffic().await;
+        self.update_routes().await;
         Ok(())
     }
 
@@ -149,7 +150,8 @@ impl Runs {
         known.insert(WORKSPACE.to_owned(), self.ports.runner.workspace(execution.id));
         let steps = detail.steps.iter().map(|printed| &printed.step);
         let steps = definition.steps().zip(steps).map(|(spec, step)| planned(spec, step, &known));
-        let steps = steps.collect::<Option<_>>().ok_or("one of its steps is no longer allowed")?;
+        let steps: Vec<Planned> =
+            steps.collect::<Option<_>>().ok_or("one of its steps is no longer allowed")?;
         let lines = RunLines {
             log: Arc::clone(&self.ports.log),
             clock: Arc::clone(&self.context.clock),
@@ -161,6 +163,7 @@ impl Runs {
             execution: execution.id,
             values: Secret::new(values),
             reserved,
+            routed: routed(&steps),
         };
         Ok(Attempt { lease, execution, run, steps, log: RunLog::new(lines, masker), job_control })
     }
@@ -229,11 +232,25 @@ impl Runs {
     }
 
     /// Updates the routes at once. If that fails, the maintenance task retries soon.
-    async fn lead_traffic(&self) {
+    async fn update_routes(&self) {
         if let Err(error) = self.ports.routes.follow_all().await {
             tracing::warn!(%error, "routes could not be updated yet");
         }
     }
+}
+
+/// Returns the containers that steps route host names to, each once.
+fn routed(steps: &[Planned]) -> Vec<(ObjectName, Port)> {
+    let mut routed = Vec::new();
+    for planned in steps {
+        if let Action::Proxy(ProxyAction::Add { container, port, .. }) = &planned.action {
+            let target = (container.clone(), *port);
+            if !routed.contains(&target) {
+                routed.push(target);
+            }
+        }
+    }
+    routed
 }
 
 fn planned(spec: &StepSpec, step: &ExecutionStep, values: &Values) -> Option<Planned> {

@@ -17,6 +17,9 @@ use tracing::Instrument as _;
 use super::{Notifier, document::Document, notifier::DeliveryResult};
 use crate::ServiceContext;
 
+/// The shortest time between two claims that found nothing.
+const CLAIM_PAUSE: Duration = Duration::from_millis(50);
+
 /// The timeouts and the concurrency of a sender.
 #[derive(Debug, Clone)]
 pub struct SenderTimings {
@@ -81,15 +84,15 @@ impl Sender {
             sleep(self.timings.grace).await;
         };
         tokio::select! {
-            () = Arc::clone(&self).keep_sending(stop) => {}
-            ((), ()) = async { tokio::join!(self.keep_rescuing(), self.run_retention()) } => {}
+            () = Arc::clone(&self).run_deliveries(stop) => {}
+            ((), ()) = async { tokio::join!(self.run_rescue(), self.run_retention()) } => {}
             () = out_of_time => {}
         }
     }
 
-    async fn keep_sending(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let (mut wake, mut attempts) = (self.context.wake.listen(), JoinSet::new());
-        while !is_over(&stop) {
+    async fn run_deliveries(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let (mut wake, mut attempts) = (self.context.wake.listen_every(CLAIM_PAUSE), JoinSet::new());
+        while !is_stopping(&stop) {
             while attempts.try_join_next().is_some() {}
             let claimed = self.claim(self.timings.at_once - attempts.len()).await;
             let is_idle = claimed.is_empty();
@@ -182,7 +185,7 @@ impl Sender {
     }
 
     /// Takes over the deliveries of lost senders: at once those of an earlier run of this one.
-    async fn keep_rescuing(&self) {
+    async fn run_rescue(&self) {
         loop {
             match self.queue.rescue(self.identity, self.context.clock.now()).await {
                 Ok(0) => {}
@@ -214,6 +217,6 @@ impl Sender {
 }
 
 /// Returns whether to stop. A dropped sender of the signal counts as a request to stop.
-fn is_over(stop: &watch::Receiver<bool>) -> bool {
+fn is_stopping(stop: &watch::Receiver<bool>) -> bool {
     *stop.borrow() || stop.has_changed().is_err()
 }

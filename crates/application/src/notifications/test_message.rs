@@ -9,7 +9,7 @@ use launchway_domain::{
     organizations::Scope,
 };
 
-pub(super) use self::limits::Tries;
+pub(super) use self::limits::TestMessageLimiter;
 use super::{Notifications, UPDATE};
 use crate::Error;
 

@@ -44,15 +44,15 @@ impl Previews {
     /// Reports statuses until `stop` is true, while this server leads.
     pub async fn report_statuses(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = self.keep_reporting() => {}
+            () = self.run_status_reports() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     }
 
-    async fn keep_reporting(&self) {
+    async fn run_status_reports(&self) {
         let (mut wake, mut failures) = (self.context.wake.listen(), Failures::new());
         loop {
-            self.context.replica.lead().await;
+            self.context.replica.wait_for_leadership().await;
             if let Err(error) = self.report_unreported(&mut failures).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "commit statuses could not be compared");

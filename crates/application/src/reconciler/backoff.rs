@@ -15,7 +15,7 @@ const MOST_ATTEMPTS: u32 = 10;
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
-    is_under_way: bool,
+    is_in_progress: bool,
     next: Option<Instant>,
 }
 
@@ -29,19 +29,19 @@ pub(super) struct Attempt {
 impl Backoff {
     /// Begins an attempt; `None` while one is running, during a pause, or after the last one.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Attempt> {
-        if self.is_under_way || self.attempts >= MOST_ATTEMPTS || self.next.is_some_and(|next| now < next) {
+        if self.is_in_progress || self.attempts >= MOST_ATTEMPTS || self.next.is_some_and(|next| now < next) {
             return None;
         }
         let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.attempts);
         self.attempts += 1;
-        self.is_under_way = true;
+        self.is_in_progress = true;
         self.next = Some(now + pause.min(LONGEST_PAUSE));
         Some(Attempt { is_last: self.attempts == MOST_ATTEMPTS })
     }
 
     /// Ends the running attempt.
     pub(super) fn end(&mut self) {
-        self.is_under_way = false;
+        self.is_in_progress = false;
     }
 }
 

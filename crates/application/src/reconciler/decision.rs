@@ -120,6 +120,14 @@ pub(crate) fn breakdown(condition: Condition, terms: Terms) -> Option<String> {
     })
 }
 
+/// Returns a sentence about the problem of a container that should run.
+pub(super) fn cause(observed: Observed, terms: Terms) -> String {
+    let reason =
+        breakdown(observed.container, terms).unwrap_or_else(|| "a sidecar service is not running".to_owned());
+    let mut letters = reason.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 fn ended(exit: Exit) -> String {
     match exit.out_of_memory {
         true => "was killed because it exceeded its memory limit".to_owned(),

@@ -1,11 +1,16 @@
 //! The health of live versions: each has to be up, stay up and pass its check.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use launchway_domain::{
     applications::{ApplicationState, Health, HealthCheckPath, Write},
     deployments::{Condition, ContainerId, ContainerRecord, LiveVersion, ProbeTarget, ServiceName, Sidecar},
-    ids::SubjectId,
+    ids::{DeploymentId, SubjectId},
     logs::Level,
     store::StoreError,
 };
@@ -100,7 +105,7 @@ struct Check {
     failing_since: Option<Instant>,
     reason: String,
     next: Option<Instant>,
-    is_under_way: bool,
+    is_in_progress: bool,
 }
 
 impl Check {
@@ -179,27 +184,27 @@ impl HealthRecord {
     fn begin_check(&mut self, path: Option<&HealthCheckPath>, now: Instant) -> bool {
         let check = &mut self.check;
         if check.path.as_ref() != path {
-            let is_under_way = check.is_under_way;
-            let is_changed = check.is_changed || is_under_way || check.next.is_some();
-            *check = Check { path: path.cloned(), is_changed, is_under_way, ..Check::default() };
+            let is_in_progress = check.is_in_progress;
+            let is_changed = check.is_changed || is_in_progress || check.next.is_some();
+            *check = Check { path: path.cloned(), is_changed, is_in_progress, ..Check::default() };
         }
         // A version that has not passed a check since its container started is checked at once.
         let is_due = !check.has_passed && check.failures == 0 || check.next.is_none_or(|next| now >= next);
-        let is_begun = is_due && !check.is_under_way;
-        check.is_under_way |= is_begun;
+        let is_begun = is_due && !check.is_in_progress;
+        check.is_in_progress |= is_begun;
         is_begun
     }
 
     /// Records the result of a check. Returns whether it changes the health.
     fn end_check(&mut self, result: Result<(), String>, intervals: CheckIntervals, now: Instant) -> bool {
         let check = &mut self.check;
-        check.is_under_way = false;
+        check.is_in_progress = false;
         match result {
             Ok(()) => {
-                let is_news = !check.has_passed || check.failures > 0;
+                let is_change = !check.has_passed || check.failures > 0;
                 (check.has_passed, check.has_ever_passed, check.failures) = (true, true, 0);
                 check.next = Some(now + intervals.healthy);
-                is_news
+                is_change
             }
             Err(reason) => {
                 check.failing_since = check.failing_since.filter(|_| check.failures > 0).or(Some(now));
@@ -230,14 +235,17 @@ impl Reconciler {
     /// Records the health of every version that should run where it changed, and starts the checks that are
     /// due.
     pub(super) async fn assess_all(self: &Arc<Self>) {
-        if !self.context.replica.is_leader() {
-            // The next leader begins with what it observes itself.
-            self.versions().clear();
+        let snapshot: Arc<Snapshot> = Arc::clone(&self.snapshot.borrow());
+        let own = snapshot.live.iter().map(|version| &version.deployment);
+        let own = own.filter(|deployment| self.acts_on(&snapshot.homes, deployment));
+        let own: HashSet<DeploymentId> = own.map(|deployment| deployment.id).collect();
+        // The next leader begins with what it observes itself.
+        self.versions().retain(|(deployment, _), _| own.contains(deployment));
+        if own.is_empty() {
             return;
         }
-        let snapshot: Arc<Snapshot> = Arc::clone(&self.snapshot.borrow());
         let is_away = self.context.engine.outage().is_some();
-        let Changes { marks, lines } = self.assess(&snapshot, is_away);
+        let Changes { marks, lines } = self.assess(&snapshot, &own, is_away);
         for (version, health) in marks {
             self.mark(&version, health).await;
         }
@@ -246,10 +254,15 @@ impl Reconciler {
         }
     }
 
-    fn assess(self: &Arc<Self>, snapshot: &Arc<Snapshot>, is_away: bool) -> Changes {
+    fn assess(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        own: &HashSet<DeploymentId>,
+        is_away: bool,
+    ) -> Changes {
         let (now, mut changes, mut versions) = (Instant::now(), Changes::default(), self.versions());
         for version in snapshot.running() {
-            if version.deployment.container.is_none() {
+            if version.deployment.container.is_none() || !own.contains(&version.deployment.id) {
                 continue;
             }
             // A job that works on it may have stopped it temporarily.
@@ -271,7 +284,7 @@ impl Reconciler {
             let record = versions.entry((version.deployment.id, 1)).or_default();
             if let Some(health) = of_all(healths, is_scaled(version)) {
                 let known = record.health.marked.clone().unwrap_or_else(|| recorded(version));
-                if is_news(&known, &health, is_down) {
+                if is_change(&known, &health, is_down) {
                     changes.marks.push((version.clone(), health));
                 }
             }
@@ -318,11 +331,11 @@ impl Reconciler {
                 healthy: this.timings.check_interval(versions.len()),
                 unhealthy: this.timings.recheck,
             };
-            let is_news = versions
+            let is_change = versions
                 .get_mut(&copy)
                 .is_some_and(|watched| watched.health.end_check(result, intervals, Instant::now()));
             drop(versions);
-            if is_news {
+            if is_change {
                 this.changed.notify_one();
             }
         });
@@ -335,12 +348,12 @@ impl Reconciler {
         }
     }
 
-    async fn mark(&self, version: &LiveVersion, health: Health) {
+    pub(super) async fn mark(&self, version: &LiveVersion, health: Health) {
         let (deployment, at) = (version.deployment.id, self.context.clock.now());
         let writes = vec![Write::SetHealth { deployment, health: health.clone(), at }.into()];
         #[cfg(feature = "notifications")]
         let writes = writes.into_iter().chain(self.announcement(version, &health)).collect();
-        match self.context.commit_as_leader(writes).await {
+        match self.commit_about(&version.deployment, writes).await {
             Ok(()) => {}
             // The version was replaced, stopped or deleted in the meantime.
             Err(StoreError::Stale) => return,
@@ -361,7 +374,7 @@ impl Reconciler {
     }
 
     #[cfg(feature = "notifications")]
-    pub(super) fn marked(&self, version: launchway_domain::ids::DeploymentId) -> Option<Health> {
+    pub(super) fn marked(&self, version: DeploymentId) -> Option<Health> {
         self.versions().get(&(version, 1)).and_then(|watched| watched.health.marked.clone())
     }
 }
@@ -389,7 +402,7 @@ fn of_all(mut copies: Vec<Option<Health>>, is_scaled: bool) -> Option<Health> {
 
 /// Returns whether `health` replaces `known` in the record. The reason of a version that is still down
 /// stays: the job that could not restore it knows more than its condition shows.
-fn is_news(known: &Health, health: &Health, is_down: bool) -> bool {
+fn is_change(known: &Health, health: &Health, is_down: bool) -> bool {
     match (known, health) {
         (Health::Broken(known), Health::Broken(_)) if is_down => known.is_empty(),
         _ => known != health,

@@ -16,7 +16,10 @@ use launchway_domain::{
 use tokio::time::{Instant, sleep};
 
 use super::{Reconciler, unreadable};
-use crate::deployments::Retired;
+use crate::{
+    deployments::Retired,
+    homes::{HomeView, Place},
+};
 
 /// Resources with the label or in the directories of the installation that have no known record. They are
 /// never removed.
@@ -72,16 +75,23 @@ fn key(object: &DiscoveredObject) -> String {
 }
 
 impl Reconciler {
-    pub(super) async fn keep_removing_orphans(&self) {
-        let (mut orphans, mut is_resumed) = (Orphans::default(), false);
+    pub(super) async fn run_orphan_removal(&self) {
+        let (mut orphans, mut is_resumed, mut was_leader) = (Orphans::default(), false, false);
         loop {
-            if self.context.replica.is_leader() {
-                is_resumed = is_resumed || self.resume_retirements().await;
-                if let Err(error) = self.remove_orphans(&mut orphans).await {
-                    tracing::warn!(%error, "orphans could not be removed");
+            // Another leader may have retired what this one would.
+            is_resumed = is_resumed && self.context.replica.is_leader() == was_leader;
+            was_leader = self.context.replica.is_leader();
+            if let Err(error) = self.context.homes.renew().await {
+                tracing::warn!(%error, "homes could not be renewed");
+            }
+            match self.context.homes.view().await {
+                Ok(homes) => {
+                    is_resumed = is_resumed || self.resume_retirements(&homes).await;
+                    if let Err(error) = self.remove_orphans(&mut orphans, &homes).await {
+                        tracing::warn!(%error, "orphans could not be removed");
+                    }
                 }
-            } else {
-                (orphans.objects, is_resumed) = (HashMap::new(), false);
+                Err(error) => tracing::warn!(%error, "homes could not be read"),
             }
             // Every replica has folders of its own.
             if let Err(error) = self.remove_releases(&mut orphans).await {
@@ -92,7 +102,7 @@ impl Reconciler {
     }
 
     /// Retires the versions whose retirement an earlier run began. Returns whether all of them are retired.
-    async fn resume_retirements(&self) -> bool {
+    async fn resume_retirements(&self, homes: &HomeView) -> bool {
         let unretired = match self.ports.deployments.unretired().await {
             Ok(unretired) => unretired,
             Err(error) => {
@@ -102,8 +112,8 @@ impl Reconciler {
         };
         let mut is_done = true;
         for deployment in unretired {
-            if !self.context.replica.is_leader() {
-                return false;
+            if !self.acts_on(homes, &deployment) {
+                continue;
             }
             let scope = Scope::of_record(deployment.organization_id);
             let retired = Retired::version((scope, deployment.application_id), &deployment);
@@ -116,7 +126,12 @@ impl Reconciler {
     }
 
     /// Removes containers, networks and images whose deployment is known and no longer needs them.
-    async fn remove_orphans(&self, orphans: &mut Orphans) -> Result<(), StepError> {
+    async fn remove_orphans(&self, orphans: &mut Orphans, homes: &HomeView) -> Result<(), StepError> {
+        // Without leading, a server removes objects of its own machine only.
+        if !self.context.replica.is_leader() && !self.has_own_engine() && !homes.has_own() {
+            orphans.objects.clear();
+            return Ok(());
+        }
         let listed_at = self.context.clock.now();
         let found = self.ports.inventory.everything().await?;
         let retention_status =
@@ -128,7 +143,8 @@ impl Reconciler {
             .iter()
             .filter(|found| {
                 let known = retention_status.get(&found.owner.deployment);
-                known.is_some_and(|retention_status| !in_use.wants(found, retention_status))
+                self.may_remove(homes, found)
+                    && known.is_some_and(|retention_status| !in_use.wants(found, retention_status))
             })
             .collect();
         let now = Instant::now();
@@ -144,10 +160,10 @@ impl Reconciler {
         let mut removed = HashSet::new();
         for found in due {
             // Each time: a drain may take longer than a term.
-            if !self.context.replica.is_leader() {
-                return Ok(());
+            if !self.may_remove(homes, found) {
+                continue;
             }
-            match self.remove_orphan(found, &retention_status, &in_use).await {
+            match self.remove_orphan(found, homes, &retention_status, &in_use).await {
                 Ok(()) => {
                     removed.insert(key(&found.what));
                     tracing::info!(deployment.id = %found.owner.deployment, object = ?found.what, "orphan removed")
@@ -171,6 +187,7 @@ impl Reconciler {
     async fn remove_orphan(
         &self,
         found: &DiscoveredResource,
+        homes: &HomeView,
         retention_status: &HashMap<DeploymentId, RetentionStatus>,
         in_use: &InUse,
     ) -> Result<(), StepError> {
@@ -179,6 +196,11 @@ impl Reconciler {
         };
         // The rest of its attempt is the live version: only the container of a command is removed.
         if in_use.owners.contains(&found.owner) {
+            return self.ports.inventory.remove(found).await;
+        }
+        // The services of its version are those of the leader.
+        if homes.place(found.owner.application) == Place::Anywhere && !self.context.replica.is_leader() {
+            self.ports.deployer.stop(id).await?;
             return self.ports.inventory.remove(found).await;
         }
         let is_live = retention_status
@@ -217,7 +239,7 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn retention_status(
+    pub(super) async fn retention_status(
         &self,
         deployments: impl Iterator<Item = DeploymentId>,
     ) -> Result<HashMap<DeploymentId, RetentionStatus>, StepError> {

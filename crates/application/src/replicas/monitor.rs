@@ -8,7 +8,7 @@ use std::{
 use chrono::TimeDelta;
 use launchway_domain::{
     clock::{Clock, Timestamp},
-    replicas::{EngineIdentity, LEADERSHIP, Pulse, Replica, ReplicaRegistry, conflict},
+    replicas::{EngineIdentity, HeartbeatResponse, LEADERSHIP, Replica, ReplicaRegistry, conflict},
     store::StoreError,
 };
 use tokio::{
@@ -131,7 +131,7 @@ impl ReplicaMonitor {
     }
 
     /// Takes the answer to a heartbeat that was sent at `sent`, which was `local` by the clock of this machine.
-    fn accept(&mut self, pulse: &Pulse, sent: Instant, local: Timestamp) -> Option<ReplicaEnd> {
+    fn accept(&mut self, pulse: &HeartbeatResponse, sent: Instant, local: Timestamp) -> Option<ReplicaEnd> {
         if let Some(other) = conflict(&self.registered(pulse), &pulse.replicas) {
             return Some(ReplicaEnd::OtherEngine(Box::new(other.clone())));
         }
@@ -148,7 +148,7 @@ impl ReplicaMonitor {
     }
 
     /// Returns the own record, which may know the engine from an earlier run.
-    fn registered(&self, pulse: &Pulse) -> Replica {
+    fn registered(&self, pulse: &HeartbeatResponse) -> Replica {
         let own = pulse.replicas.iter().find(|one| one.replica.id == self.replica.id);
         own.map_or_else(|| self.replica.clone(), |own| own.replica.clone())
     }

@@ -28,9 +28,9 @@ fn a_replica(number: u128, engine: &str) -> Replica {
 }
 
 /// Returns the answer to a heartbeat of `replica`, whose term it is or is not, at `now`.
-fn a_pulse(replica: &Replica, leads: bool, now: Timestamp) -> Pulse {
+fn a_pulse(replica: &Replica, leads: bool, now: Timestamp) -> HeartbeatResponse {
     let term = leads.then_some(Term { replica: replica.id, boot: replica.boot, epoch: 3 });
-    Pulse { now, term, replicas: vec![seen(replica)] }
+    HeartbeatResponse { now, term, replicas: vec![seen(replica)] }
 }
 
 fn seen(replica: &Replica) -> ReplicaStatus {
@@ -87,7 +87,7 @@ async fn a_heartbeat_renews_the_term_and_a_failed_one_does_not() {
     assert!(!own.is_leader());
     let (_stop, stopped) = watch::channel(false);
     tokio::spawn(monitor.run(stopped));
-    own.lead().await;
+    own.wait_for_leadership().await;
     sleep(Duration::from_secs(14)).await;
     assert!(own.is_leader(), "the last success was 6 s ago");
     sleep(Duration::from_secs(5)).await;
@@ -112,7 +112,7 @@ async fn a_server_with_another_engine_does_not_start() {
     let other = a_replica(1, "B");
     let known = other.clone();
     registry.expect_register().return_once(move |replica| {
-        Ok(Pulse { replicas: vec![seen(&known), seen(replica)], ..a_pulse(replica, false, NOW) })
+        Ok(HeartbeatResponse { replicas: vec![seen(&known), seen(replica)], ..a_pulse(replica, false, NOW) })
     });
     registry.expect_leave().once().returning(|_, _| Ok(()));
     let refused = ReplicaMonitor::register(ports(registry), a_replica(2, "A")).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_drain_waits_for_those_that_were_requested() {
     let mut alone = MockReplicaRegistry::new();
     alone.expect_request_drain().return_once(|_, _, _| Ok(0));
     alone.expect_forget_drain().returning(|_| Ok(()));
-    registered(alone, true, NOW).await.own().drain_others(&drain, Patience::Living).await;
+    registered(alone, true, NOW).await.own().drain_others(&drain, DrainScope::Living).await;
 
     let mut registry = MockReplicaRegistry::new();
     let left = AtomicUsize::new(4);
@@ -185,6 +185,6 @@ async fn a_drain_waits_for_those_that_were_requested() {
     registry.expect_forget_drain().once().returning(|_| Ok(()));
     let own = registered(registry, true, NOW).await.own();
     let start = Instant::now();
-    own.drain_others(&drain, Patience::Living).await;
+    own.drain_others(&drain, DrainScope::Living).await;
     assert_eq!(start.elapsed(), DRAIN_POLL * 3);
 }

@@ -37,7 +37,7 @@ impl Routes {
         let recorded = self.recorded_extension_routes().await?;
         Ok(recorded.into_iter().map(|route| {
             let address = SocketAddr::new(route.address, route.port.get());
-            let target = match route.leads_nowhere() {
+            let target = match route.has_no_target() {
                 true => Target::Absent,
                 false => Target::container(route.container, address),
             };

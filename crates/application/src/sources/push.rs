@@ -10,7 +10,8 @@ use launchway_domain::{
 };
 
 use super::{
-    CREATE, Describe, How, NewSource, SourceTarget, Sources, TargetName, is_hosted, refused, sentence,
+    CREATE, CommitOrigin, Describe, NewSource, SourceTarget, Sources, TargetName, is_hosted, refused,
+    sentence,
 };
 use crate::{
     Error,
@@ -135,7 +136,7 @@ impl Sources {
             ];
             return Ok(Pushed { report, lines, deployment: None });
         }
-        let how = How::push(branch);
+        let how = CommitOrigin::push(branch);
         if let Err(error) = self.deploy(application, pending, actor.author(), &how).await {
             let error = Error::from(error);
             let (old, new) = (pending.old.clone(), Some(pending.new.clone()));
@@ -203,7 +204,10 @@ impl Sources {
         if !self.is_accepted(id, (push, &report), (branch_reference(branch).as_str(), commit)).await? {
             return Ok(Pushed { report, ..Pushed::default() });
         }
-        match self.create(actor, (id, name), (branch, commit), (&How::push(branch), None), describe).await {
+        match self
+            .create(actor, (id, name), (branch, commit), (&CommitOrigin::push(branch), None), describe)
+            .await
+        {
             Ok(deployment) => {
                 let TargetName { name, environment } = name;
                 let lines = vec![
@@ -222,7 +226,7 @@ impl Sources {
         actor: &Actor,
         (id, name): (ApplicationId, &TargetName),
         (branch, commit): (&Branch, &CommitHash),
-        (how, key): (&How, Option<IdempotencyKey>),
+        (how, key): (&CommitOrigin, Option<IdempotencyKey>),
         describe: &Describe,
     ) -> Result<DeploymentId, Error> {
         let files = self.ports.repositories.top_files(id, commit).await.map_err(refused)?;

@@ -11,7 +11,7 @@ use launchway_domain::{
 };
 use tokio::{sync::watch, time::sleep};
 
-use super::{How, Sources, is_hosted, refused};
+use super::{CommitOrigin, Sources, is_hosted, refused};
 use crate::Error;
 
 /// The interval at which repositories of deleted applications are removed.
@@ -45,10 +45,10 @@ impl Sources {
         let branch = application.blueprint.branch.clone().filter(|_| is_hosted(&application));
         let how = branch.as_ref().and_then(|branch| {
             if pending.reference == branch_reference(branch) {
-                Some(How::push(branch))
+                Some(CommitOrigin::push(branch))
             } else {
                 let is_upload = pending.reference == upload_reference(branch);
-                is_upload.then(|| How::upload(branch, pending.digest.clone(), BuildCache::Use))
+                is_upload.then(|| CommitOrigin::upload(branch, pending.digest.clone(), BuildCache::Use))
             }
         });
         // The application has another branch or another source since.
@@ -88,7 +88,7 @@ impl Sources {
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         let work = async {
             loop {
-                self.context.replica.lead().await;
+                self.context.replica.wait_for_leadership().await;
                 if let Err(error) = self.remove_orphans().await {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "repositories of deleted applications could not be removed");

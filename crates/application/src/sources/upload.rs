@@ -10,7 +10,9 @@ use launchway_domain::{
     value::InvalidValue,
 };
 
-use super::{CREATE, Describe, How, SourceTarget, Sources, TargetName, blocks::invalid, is_hosted, refused};
+use super::{
+    CREATE, CommitOrigin, Describe, SourceTarget, Sources, TargetName, blocks::invalid, is_hosted, refused,
+};
 use crate::{Error, applications::APPLICATION};
 
 /// The branch that an application follows after its first upload.
@@ -96,7 +98,7 @@ impl Sources {
         };
         let digest = request.digest()?;
         let UploadRequest { upload, cache, key } = request;
-        let how = How::upload(branch, Some(digest.clone()), cache);
+        let how = CommitOrigin::upload(branch, Some(digest.clone()), cache);
         let new = self.import(actor, application.id, upload).await?;
         let reference = upload_reference(branch);
         let pending = PendingSource {
@@ -138,7 +140,7 @@ impl Sources {
     ) -> Result<DeploymentId, Error> {
         let branch: Branch =
             USUAL_BRANCH.parse().map_err(|error: InvalidValue| Error::Internal(error.into()))?;
-        let how = How::upload(&branch, Some(request.digest()?), BuildCache::Use);
+        let how = CommitOrigin::upload(&branch, Some(request.digest()?), BuildCache::Use);
         let commit = self.import(actor, id, request.upload).await?;
         let reference = upload_reference(&branch);
         let moved = self.ports.repositories.move_reference(id, &reference, None, Some(commit.clone())).await;

@@ -80,10 +80,10 @@ struct Question {
 }
 
 /// The key of a query: URL, branch, user, password and deploy key.
-type Wording = (String, String, Option<(String, String)>, Option<String>);
+type SourceKey = (String, String, Option<(String, String)>, Option<String>);
 
 /// The queries that failed in the last round, by the first application of each.
-type Troubled = HashSet<ApplicationId>;
+type FailedApplications = HashSet<ApplicationId>;
 
 impl BranchPoller {
     /// Returns a poller over `ports`.
@@ -95,16 +95,16 @@ impl BranchPoller {
     /// Polls immediately and then periodically, until `stop` is true.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = self.keep_comparing() => {}
+            () = self.run_polling() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     }
 
-    async fn keep_comparing(&self) {
-        let mut troubled = Troubled::new();
+    async fn run_polling(&self) {
+        let mut failed_applications = FailedApplications::new();
         loop {
-            self.context.replica.lead().await;
-            if let Err(error) = self.compare(&mut troubled).await {
+            self.context.replica.wait_for_leadership().await;
+            if let Err(error) = self.compare(&mut failed_applications).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "branches could not be polled");
             }
@@ -113,9 +113,9 @@ impl BranchPoller {
     }
 
     /// Runs one round. A repository that does not respond is logged once, and is polled last from then on.
-    async fn compare(&self, troubled: &mut Troubled) -> Result<(), Error> {
-        let mut questions = self.questions(troubled).await?;
-        questions.sort_by_key(|question| troubled.contains(&question.id));
+    async fn compare(&self, failed_applications: &mut FailedApplications) -> Result<(), Error> {
+        let mut questions = self.questions(failed_applications).await?;
+        questions.sort_by_key(|question| failed_applications.contains(&question.id));
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let mut asked = JoinSet::new();
         for question in questions {
@@ -132,21 +132,24 @@ impl BranchPoller {
             let (question, head) = answered.map_err(|broken| Error::Internal(broken.into()))?;
             match head {
                 Ok(commit) => {
-                    troubled.remove(&question.id);
+                    failed_applications.remove(&question.id);
                     for application in &question.applications {
                         self.catch_up(application, &question.source, &commit).await?;
                     }
                 }
-                Err(reason) => note(troubled, question.id, &reason),
+                Err(reason) => note(failed_applications, question.id, &reason),
             }
         }
         Ok(())
     }
 
     /// Returns the queries of a round, without duplicates.
-    async fn questions(&self, troubled: &mut Troubled) -> Result<Vec<Question>, StoreError> {
+    async fn questions(
+        &self,
+        failed_applications: &mut FailedApplications,
+    ) -> Result<Vec<Question>, StoreError> {
         let mut keys = HashMap::new();
-        let mut questions: HashMap<Wording, Question> = HashMap::new();
+        let mut questions: HashMap<SourceKey, Question> = HashMap::new();
         for application in self.ports.branches.followers().await? {
             let organization = application.organization_id;
             if is_by_ssh(&application) && !keys.contains_key(&organization) {
@@ -157,11 +160,11 @@ impl BranchPoller {
                 Ok(Some(source)) => source,
                 Ok(None) => continue,
                 Err(error) => {
-                    note(troubled, application.id, &error);
+                    note(failed_applications, application.id, &error);
                     continue;
                 }
             };
-            let question = questions.entry(wording(&source)).or_insert_with(|| Question {
+            let question = questions.entry(source_key(&source)).or_insert_with(|| Question {
                 id: application.id,
                 source,
                 applications: Vec::new(),
@@ -231,13 +234,13 @@ impl BranchPoller {
 }
 
 /// Logs a failing query once, until it succeeds again.
-fn note(troubled: &mut Troubled, id: ApplicationId, reason: &dyn fmt::Display) {
-    if troubled.insert(id) {
-        tracing::warn!(%reason, application.id = %id, "a branch could not be compared with what was deployed");
+fn note(failed_applications: &mut FailedApplications, id: ApplicationId, reason: &dyn fmt::Display) {
+    if failed_applications.insert(id) {
+        tracing::warn!(%reason, application.id = %id, "branch comparison failed");
     }
 }
 
-fn wording(source: &GitSource) -> Wording {
+fn source_key(source: &GitSource) -> SourceKey {
     let credentials = source.credentials.as_ref();
     (
         source.url.as_str().to_owned(),

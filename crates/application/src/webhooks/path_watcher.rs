@@ -101,5 +101,5 @@ impl PathWatcher {
 }
 
 fn uncompared(application: &Application, reason: &dyn std::fmt::Display) {
-    tracing::warn!(%reason, application.id = %application.id, "a push could not be compared, so it deploys");
+    tracing::warn!(%reason, application.id = %application.id, "push comparison failed, deploying the push");
 }

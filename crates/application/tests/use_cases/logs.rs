@@ -184,7 +184,7 @@ async fn the_log_of_a_deployment_ends_when_it_is_not_live() {
 
             let is_complete = ports.services().logs.is_complete(&a_viewer(), &log).await.unwrap();
 
-            assert_eq!(is_complete, state.is_over() && live.is_none(), "{state:?}, live: {live:?}");
+            assert_eq!(is_complete, state.is_final() && live.is_none(), "{state:?}, live: {live:?}");
         }
     }
 }

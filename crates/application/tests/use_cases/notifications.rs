@@ -1,8 +1,8 @@
 //! Notifications: channels, message texts and deliveries.
 
 mod deliveries;
+mod fakes;
 mod messages;
-mod office;
 mod recipients;
 mod sender;
 mod signing_secrets;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway_application::{
-    EngineStatus, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
+    EngineStatus, Homes, OutboundPorts, OwnReplica, Ports, ServiceContext, Services, Terms, WakeSignal,
     applications::ApplicationPolicy,
     auth::LoginAttempts,
     installation::InstallationPorts,
@@ -251,6 +251,7 @@ pub(crate) fn context(store: MockUnitOfWork, clock: Arc<FixedClock>, wake: WakeS
         terms: Terms::default(),
         entropy: Arc::new(CountingEntropy::default()),
         replica: OwnReplica::default(),
+        homes: Homes::default(),
     }
 }
 

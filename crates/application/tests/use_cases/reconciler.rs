@@ -7,9 +7,11 @@ pub(crate) mod compositions;
 mod copies;
 mod extension_routes;
 mod health;
+mod homes;
 mod orphans;
 mod outages;
 mod records;
+mod registry;
 
 use std::{net::IpAddr, sync::Arc};
 

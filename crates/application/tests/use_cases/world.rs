@@ -9,6 +9,7 @@ mod image_records;
 mod journal;
 mod queue;
 mod records;
+mod registry;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,7 +19,7 @@ use std::{
 };
 
 use launchway_application::{
-    EngineStatus, OwnReplica, RuntimeLogs, ServiceContext, Terms, WakeSignal,
+    EngineStatus, Homes, OwnReplica, RuntimeLogs, ServiceContext, Terms, WakeSignal,
     deployments::{HealthTimings, ImageQuota, Pipeline, PipelinePorts},
     extensions::{RunPorts, Runs},
     routes::{RoutePorts, Routes},
@@ -47,6 +48,7 @@ pub(crate) use self::{
     background::{look_after, wait},
     engine::{ADDRESS, AWAY, COMMIT, a_container_of, a_started_container, an_image_size, copies},
     queue::{a_job, a_worker_id},
+    registry::Registry,
 };
 use crate::sealed_values::a_box;
 
@@ -95,6 +97,12 @@ pub(crate) struct State {
     /// The time of the last line that another server stores while this one reads the output of a container.
     pub(crate) printed_elsewhere: Option<Timestamp>,
     pub(crate) found: Vec<DiscoveredResource>,
+    /// The registry of images, if there is one.
+    pub(crate) registry: Option<Registry>,
+    /// The machines of compositions.
+    pub(crate) homes: Homes,
+    /// This server as one of several.
+    pub(crate) replica: OwnReplica,
     /// True if the engine sends no events of containers.
     pub(crate) is_quiet: bool,
     /// The condition of every container that is inspected individually; without it, as it is listed.
@@ -245,6 +253,10 @@ impl World {
     }
 
     fn context(self: &Arc<Self>) -> ServiceContext {
+        let (replica, homes) = {
+            let state = self.state();
+            (state.replica.clone(), state.homes.clone())
+        };
         ServiceContext {
             store: Arc::clone(self) as _,
             clock: Arc::clone(&self.clock) as _,
@@ -253,7 +265,8 @@ impl World {
             engine: self.engine.clone(),
             terms: Terms::default(),
             entropy: Arc::new(CountingEntropy::default()),
-            replica: OwnReplica::default(),
+            replica,
+            homes,
         }
     }
 

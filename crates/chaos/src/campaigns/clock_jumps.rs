@@ -50,10 +50,10 @@ pub(crate) fn run(options: &Options) -> Section {
             sleep(Duration::from_millis(1500));
             // Ends the load first: its requests would supersede the deployments that are queued at the
             // jump.
-            let tally = load.end();
+            let responses = load.end();
             jump(&offset, days);
-            unexpected += tally.odd() + tally.unanswered;
-            let (figures, rest) = stage.come_to_rest(REST);
+            unexpected += responses.odd() + responses.unanswered;
+            let (figures, rest) = stage.wait_until_finished(REST);
             eprintln!("  {days}: {} open after {}", figures.not_terminal, seconds(rest));
             not_at_their_end += figures.not_terminal;
             slowest = slowest.max(rest);
@@ -70,8 +70,8 @@ pub(crate) fn run(options: &Options) -> Section {
     section.goal("the session of the beginning holds", holds, "true", holds);
     let figures = last.expect("there was a jump");
     verdict::add_figures(&mut section, &figures);
-    verdict::tell_engine(&mut section, &figures);
-    verdict::invent(&mut section, &stage);
+    verdict::report_engine(&mut section, &figures);
+    verdict::add_false_records(&mut section, &stage);
     jump(&offset, "+8d");
     section.control("eight days ahead the session is refused", usize::from(!session_is_accepted(&stage)));
     section

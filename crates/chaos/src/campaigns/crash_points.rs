@@ -185,15 +185,15 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
     let writer = stage.server.thread(WRITER);
     let tracer = Tracer::attach(writer, kind.calls, kind.fault, number, stage.folder());
     let status = stage.redeploy(&application);
-    let has_struck = wait_for_the_end(stage, &application, &tracer);
+    let has_injected = wait_for_the_end(stage, &application, &tracer);
     let is_read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
     // A killed process may take a moment to end.
     let has_ended = match kind.fault {
-        Fault::Death if has_struck => stage.server.exits_within(GOES_ON),
+        Fault::Death if has_injected => stage.server.exits_within(GOES_ON),
         _ => stage.server.exit().is_some(),
     };
     drop(tracer);
-    if !has_struck && !has_ended {
+    if !has_injected && !has_ended {
         return false;
     }
     let goes_on = match has_ended {
@@ -203,7 +203,7 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
         }
         false => stage.accepts_within(&stage.applications[OTHER], GOES_ON).is_some(),
     };
-    let (figures, rest) = stage.come_to_rest(REST);
+    let (figures, rest) = stage.wait_until_finished(REST);
     let mut seen = lock(seen);
     seen.points += 1;
     seen.last = seen.last.max(number);
@@ -233,7 +233,7 @@ fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bo
         if stage.server.exit().is_some() {
             return true;
         }
-        if tracer.has_struck() {
+        if tracer.has_injected() {
             // Long enough for the error handling to complete.
             sleep(Duration::from_millis(300));
             return true;

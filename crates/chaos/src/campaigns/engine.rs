@@ -9,14 +9,14 @@ use std::{env, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration
 use launchway_testkit::docker::{base_image, docker};
 
 use self::{
-    load::{Load, Tally},
+    load::{Load, ResponseCounts},
     recovery::{GOAL, Recovery, WATCH},
     rounds::{INTERVENTIONS, MOMENTS, Rounds, exchange_addresses},
 };
 use crate::{
-    chance::Chance,
     engine::{Engine, EngineEnd},
     options::Options,
+    rng::Rng,
     section::Section,
     tenants::{Shape, Tenants},
     verdict,
@@ -59,13 +59,13 @@ pub(crate) fn run(options: &Options) -> Section {
     let shape = Shape { organizations, applications: 3, settings: pool("10.224.0.0/16"), ..Shape::default() };
     let tenants = Tenants::start(options, &shape);
     let load = Load::start(&tenants, "/", PAUSE);
-    let mut rounds = Rounds { engine, tenants, recovery: Recovery::default(), chance: Chance::fresh() };
+    let mut rounds = Rounds { engine, tenants, recovery: Recovery::default(), rng: Rng::fresh() };
 
     let faults = options.engine_faults();
     let mut moments: Vec<_> = MOMENTS.iter().cycle().take(faults).copied().collect();
     let (mut restarts, mut kills) = (0, 0);
     for number in 1..=faults {
-        let moment = moments.swap_remove(rounds.chance.below(moments.len()));
+        let moment = moments.swap_remove(rounds.rng.below(moments.len()));
         let end = if number % 2 == 1 { EngineEnd::Killed } else { EngineEnd::Terminated };
         match end {
             EngineEnd::Terminated => restarts += 1,
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &Options) -> Section {
         }
         rounds.end_engine(number, end, moment);
         if number % 10 == 0 {
-            eprintln!("  {number} rounds, {}", shown(&load.tally()));
+            eprintln!("  {number} rounds, {}", shown(&load.responses()));
         }
     }
     let interventions = options.count(1, 10);
@@ -85,17 +85,17 @@ pub(crate) fn run(options: &Options) -> Section {
         rounds.exchange_addresses(number, number % organizations.len());
     }
 
-    let tally = load.end();
+    let responses = load.end();
     section.note("restarts / kills of the engine", format_args!("{restarts} / {kills}"));
     section.note("starts that the engine itself broke off", rounds.engine.failed_starts());
     section.note("interventions by hand", interventions * INTERVENTIONS.len());
     section.note("exchanges of addresses", exchanges);
-    report_load(&mut section, &tally);
+    report_load(&mut section, &responses);
     rounds.recovery.report(&mut section, if options.is_long { GOAL } else { WATCH });
     let figures = rounds.tenants.compare(GRACE);
     verdict::add_figures(&mut section, &figures);
-    verdict::tell_engine(&mut section, &figures);
-    verdict::invent(&mut section, &rounds.tenants.stage);
+    verdict::report_engine(&mut section, &figures);
+    verdict::add_false_records(&mut section, &rounds.tenants.stage);
     control_leak(&mut section, &mut rounds.tenants);
     let Rounds { engine, tenants, .. } = rounds;
     drop(tenants);
@@ -104,21 +104,21 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-fn report_load(section: &mut Section, tally: &Tally) {
-    for example in &tally.examples {
+fn report_load(section: &mut Section, responses: &ResponseCounts) {
+    for example in &responses.examples {
         eprintln!("  {example}");
     }
     section.note(
         "requests / answers of the right application",
-        format_args!("{} / {}", tally.requests(), tally.right),
+        format_args!("{} / {}", responses.requests(), responses.right),
     );
-    section.note("answers of no application, by status", tally.unserved());
-    section.never("answers of another application", tally.foreign);
-    section.never("answers of no application other than 404, 502, 503 and 504", tally.unexpected());
+    section.note("answers of no application, by status", responses.unserved());
+    section.never("answers of another application", responses.foreign);
+    section.never("answers of no application other than 404, 502, 503 and 504", responses.unexpected());
 }
 
-fn shown(tally: &Tally) -> String {
-    format!("{} right, {} foreign, {}", tally.right, tally.foreign, tally.unserved())
+fn shown(responses: &ResponseCounts) -> String {
+    format!("{} right, {} foreign, {}", responses.right, responses.foreign, responses.unserved())
 }
 
 /// The setting of an address range.
@@ -147,8 +147,8 @@ fn control_addresses(options: &Options, section: &mut Section) {
     let mut tenants = Tenants::start(options, &shape);
     let load = Load::start(&tenants, "/", PAUSE);
     exchange_addresses(&mut tenants, 0);
-    let tally = load.end();
-    section.control("answers of another application, without fixed addresses", tally.foreign);
+    let responses = load.end();
+    section.control("answers of another application, without fixed addresses", responses.foreign);
 }
 
 /// Puts a program `docker` into a folder that drops addresses and runs the real one.

@@ -68,18 +68,18 @@ pub(crate) fn run(options: &Options) -> Section {
         }
     }
     let has_ended = stage.server.exit().is_some();
-    let tally = load.end();
-    let (figures, rest) = stage.come_to_rest(REST);
+    let responses = load.end();
+    let (figures, rest) = stage.wait_until_finished(REST);
     section.note("times that the disk was full", rounds);
-    section.note("answers by status", tally.shown());
-    section.never("answers other than 200, 503 and 507", tally.odd());
+    section.note("answers by status", responses.shown());
+    section.never("answers other than 200, 503 and 507", responses.odd());
     section.never("reads refused while it was full", unread);
     section.never("ends of the server", usize::from(has_ended));
     section.never("did not take a deployment within 5 s of having space", stuck);
     section.note("longest until a deployment was accepted again", seconds(slowest));
     section.note("from the end of the load until everything was at its end", seconds(rest));
     verdict::add_figures(&mut section, &figures);
-    verdict::invent(&mut section, &stage);
+    verdict::add_false_records(&mut section, &stage);
     section.control("deployments refused while it was full", refused);
     section
 }

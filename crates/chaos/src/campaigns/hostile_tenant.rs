@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Section {
         is_over.store(true, Ordering::Relaxed);
         (during, attack.join().expect("an attack that only asks"))
     });
-    let (figures, rest) = tenants.stage.come_to_rest(REST);
+    let (figures, rest) = tenants.stage.wait_until_finished(REST);
 
     report_normal(&mut section, options, &before, &during);
     report_attacks(&mut section, &damage, quota);
@@ -119,11 +119,11 @@ fn measure(tenants: &mut Tenants, time: Duration) -> Beside {
         sleep(Duration::from_secs(1));
     }
     deployments.sort_unstable();
-    let (reads, tally) = (reader.end(), load.end());
+    let (reads, responses) = (reader.end(), load.end());
     Beside {
         reads,
-        requests: tally.requests(),
-        failed_requests: tally.failed(),
+        requests: responses.requests(),
+        failed_requests: responses.failed(),
         deployments,
         failed_deployments,
     }

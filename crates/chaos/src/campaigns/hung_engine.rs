@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let mut engine = Engine::start();
     let shape = Shape { organizations: &["north"], applications: 2, sites: 1, ..Shape::default() };
     let mut tenants = Tenants::start(options, &shape);
-    let (rest, _) = tenants.stage.come_to_rest(SITE);
+    let (rest, _) = tenants.stage.wait_until_finished(SITE);
     assert_eq!(rest.wrong(), 0, "{rest:?}");
     let length = Duration::from_secs(options.count(20, 600) as u64);
 
@@ -57,20 +57,20 @@ pub(crate) fn run(options: &Options) -> Section {
         .collect();
     let load = Load::start(&tenants, "/", PAUSE);
     let during = measure(&tenants, length);
-    let tally = load.end();
+    let responses = load.end();
     let open = tenants.stage.ask_at_rest(Duration::ZERO).ask().expect("the verifier can read everything");
     let hung = since.elapsed();
     engine.thaw();
-    let (figures, rest) = tenants.stage.come_to_rest(REST);
+    let (figures, rest) = tenants.stage.wait_until_finished(REST);
     let states = requested.iter().map(|(position, id)| tenants.deployment_state(*position, id));
     let not_deployed = states.filter(|state| state.as_deref() != Some("deployed")).count();
 
     section.note("the engine hung for", seconds(hung));
     report_reads(&mut section, options, &before.reads, &during.reads);
     report_sites(&mut section, &before, &during);
-    section.note("requests to applications in containers meanwhile", tally.requests());
-    section.note("of them answered by no application, by status", tally.unserved());
-    section.never("of them failed", tally.failed());
+    section.note("requests to applications in containers meanwhile", responses.requests());
+    section.note("of them answered by no application, by status", responses.unserved());
+    section.never("of them failed", responses.failed());
     section.note("deployments in containers requested meanwhile", requested.len());
     section.never("of those deployments not deployed in the end", not_deployed);
     section.note("from the answer of the engine until everything was at its end", seconds(rest));
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Options) -> Section {
         .never("deployments and jobs not at their end 30 s after the engine answered", figures.not_terminal);
     let figures = tenants.compare(REST);
     verdict::add_figures(&mut section, &figures);
-    verdict::tell_engine(&mut section, &figures);
+    verdict::report_engine(&mut section, &figures);
     section.control("deployments and jobs that waited for the engine that hung", open.not_terminal);
     drop(tenants);
     drop(engine);

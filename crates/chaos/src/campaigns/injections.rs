@@ -77,28 +77,28 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
     wait_until_idle(&bystander.client);
     let before = bystander.rows_at_rest(REST);
 
-    let mut tally = Outcome::default();
+    let mut responses = Outcome::default();
     let document = stage.admin.get("/api/v1/openapi.json").json();
     let texts = corpus::texts(marks.to_str().unwrap());
     let step = options.count(12, 1);
     let mut number = 0;
     for operation in operations(&document) {
         for place in places(&document, &operation) {
-            tally.places += 1;
-            for text in texts.iter().skip(tally.places % step).step_by(step) {
+            responses.places += 1;
+            for text in texts.iter().skip(responses.places % step).step_by(step) {
                 number += 1;
                 let world = World { ids: &ids, repository: repository.to_str().unwrap(), number };
                 for request in Request::with(&document, &operation, &place, text, &world) {
-                    tally.note(request.send(&stage.admin), || {
+                    responses.note(request.send(&stage.admin), || {
                         format!("{} {place:?} {text:?}", operation.name())
                     });
                 }
             }
         }
-        send_bodies(&stage, &operation, &ids, &mut tally);
+        send_bodies(&stage, &operation, &ids, &mut responses);
     }
     wait_until_idle(&stage.admin);
-    add_figures(section, database, &tally);
+    add_figures(section, database, &responses);
     section.never(&format!("{database}: files that a shell left"), left_in(&marks));
     let builds = engine
         .calls()
@@ -146,13 +146,15 @@ impl Outcome {
     }
 }
 
-fn add_figures(section: &mut Section, database: &str, tally: &Outcome) {
-    let shown: Vec<_> = tally.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
-    section.note(&format!("{database}: places of the document in which a text may be"), tally.places);
+fn add_figures(section: &mut Section, database: &str, responses: &Outcome) {
+    let shown: Vec<_> =
+        responses.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    section.note(&format!("{database}: places of the document in which a text may be"), responses.places);
     section.note(&format!("{database}: requests, by answer"), shown.join(", "));
-    let of = |range: std::ops::Range<u16>| tally.statuses.range(range).map(|(_, count)| count).sum::<usize>();
+    let of =
+        |range: std::ops::Range<u16>| responses.statuses.range(range).map(|(_, count)| count).sum::<usize>();
     section.never(&format!("{database}: answers of 500 and above"), of(500..600));
-    section.never(&format!("{database}: requests without an answer"), tally.unanswered);
+    section.never(&format!("{database}: requests without an answer"), responses.unanswered);
     // If one of them were always the case, nothing would be proven.
     let (accepted, refused) = (of(200..300), of(400..500));
     section.goal(
@@ -189,7 +191,7 @@ fn ids(stage: &Stage) -> Ids {
 }
 
 /// Sends bodies that no client library sends.
-fn send_bodies(stage: &Stage, operation: &Operation, ids: &Ids, tally: &mut Outcome) {
+fn send_bodies(stage: &Stage, operation: &Operation, ids: &Ids, responses: &mut Outcome) {
     if !operation.about["requestBody"].is_object() {
         return;
     }
@@ -204,7 +206,7 @@ fn send_bodies(stage: &Stage, operation: &Operation, ids: &Ids, tally: &mut Outc
         );
         connection.send(head).send(&body);
         let status = connection.try_answer().map(|answer| answer.status);
-        tally.note(status, || {
+        responses.note(status, || {
             format!("{} {}", operation.name(), String::from_utf8_lossy(&body[..body.len().min(80)]))
         });
     }

@@ -10,11 +10,11 @@ use std::{
 use launchway_testkit::docker::{base_image, docker};
 
 use crate::{
-    chance::Chance,
     cluster::Cluster,
     load::{Load, STEADY},
     options::Options,
     process::Server,
+    rng::Rng,
     section::Section,
     stage::{Plan, Stage},
     verdict::{self, Question},
@@ -43,17 +43,17 @@ fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Se
     let plan = Plan { postgres: cluster.map(Cluster::url), sites: 3, containers: 2, ..Plan::default() };
     let mut stage = Stage::set(options, &plan);
     let load = Load::on(&stage, STEADY);
-    let mut chance = Chance::fresh();
+    let mut rng = Rng::fresh();
     let (mut slowest_start, mut while_starting, mut own_ends) = (Duration::ZERO, 0, 0);
     let kills = options.kills();
     for kill in 1..=kills {
         if kill % 8 == 0 {
             stage.server.kill();
             stage.server = Server::spawn(&stage.launch);
-            sleep(chance.millis(1, 120));
+            sleep(rng.millis(1, 120));
             while_starting += 1;
         } else {
-            sleep(chance.millis(100, 1400));
+            sleep(rng.millis(100, 1400));
         }
         own_ends += usize::from(stage.server.exit().is_some());
         let unfinished = (kill == kills).then(|| {
@@ -64,7 +64,7 @@ fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Se
         stage.restart();
         slowest_start = slowest_start.max(started.elapsed());
         if kill % 50 == 0 {
-            eprintln!("  {kill} kills, {}", load.tally().shown());
+            eprintln!("  {kill} kills, {}", load.responses().shown());
         }
         if let Some(unfinished) = unfinished {
             section.control(
@@ -73,18 +73,18 @@ fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Se
             );
         }
     }
-    let tally = load.end();
-    let (figures, rest) = stage.come_to_rest(REST);
+    let responses = load.end();
+    let (figures, rest) = stage.wait_until_finished(REST);
     section.note("kills", kills);
     section.note("of them while the server started", while_starting);
     section.never("ends of the server by itself", own_ends);
-    section.note("answers by status", tally.shown());
-    section.never("answers other than 200 and 503", tally.odd());
+    section.note("answers by status", responses.shown());
+    section.never("answers other than 200 and 503", responses.odd());
     section.note("longest start after a kill, to the first answer", seconds(slowest_start));
     section.note("from the end of the load until everything was at its end", seconds(rest));
     verdict::add_figures(&mut section, &figures);
-    verdict::tell_engine(&mut section, &figures);
-    verdict::invent(&mut section, &stage);
+    verdict::report_engine(&mut section, &figures);
+    verdict::add_false_records(&mut section, &stage);
     leak(&mut section, &mut stage);
     section
 }

@@ -13,7 +13,7 @@ use launchway_testkit::{authenticator::Authenticator, client::Client};
 use serde_json::{Value, json};
 
 use crate::{
-    load::Tally,
+    load::ResponseCounts,
     options::Options,
     regular::Regular,
     section::Section,
@@ -86,8 +86,8 @@ pub(crate) fn run(options: &Options) -> Section {
         let password = if number == 20 { PASSWORD } else { "not the password" };
         (from(&stage, number / 5), credentials(EMAIL, password))
     };
-    let tally = guess(40, &early);
-    section.control("forged addresses are believed: right passwords that got in", successes(&tally));
+    let responses = guess(40, &early);
+    section.control("forged addresses are believed: right passwords that got in", successes(&responses));
     section
 }
 
@@ -109,13 +109,13 @@ fn try_all(section: &mut Section, what: &str, stage: &Stage, count: usize, next:
     let before = stage.server.memory();
     let alone = Regular::during(&stage.admin, USER, Duration::from_millis(500));
     let regular = Regular::begin(&stage.admin, USER);
-    let tally = guess(count, next);
+    let responses = guess(count, next);
     let waits = regular.end();
     let after = stage.server.memory();
-    section.note(&format!("{what}: guesses, by answer"), tally.shown());
-    section.never(&format!("{what}: got in"), successes(&tally));
-    let odd = tally.statuses.iter().filter(|(status, _)| ![200, 401, 429].contains(*status));
-    let odd = odd.map(|(_, count)| count).sum::<usize>() + tally.unanswered;
+    section.note(&format!("{what}: guesses, by answer"), responses.shown());
+    section.never(&format!("{what}: got in"), successes(&responses));
+    let odd = responses.statuses.iter().filter(|(status, _)| ![200, 401, 429].contains(*status));
+    let odd = odd.map(|(_, count)| count).sum::<usize>() + responses.unanswered;
     section.never(&format!("{what}: answers other than 401 and 429, or none"), odd);
     let shown = format!("{before} MiB / {after} MiB / {} MiB", stage.server.peak_memory());
     section.goal(
@@ -132,8 +132,8 @@ fn try_all(section: &mut Section, what: &str, stage: &Stage, count: usize, next:
 }
 
 /// Sends all guesses; returns the responses.
-fn guess(count: usize, next: &Guess<'_>) -> Tally {
-    let (number, tally) = (AtomicUsize::default(), Mutex::new(Tally::default()));
+fn guess(count: usize, next: &Guess<'_>) -> ResponseCounts {
+    let (number, responses) = (AtomicUsize::default(), Mutex::new(ResponseCounts::default()));
     thread::scope(|scope| {
         for _ in 0..CALLERS {
             scope.spawn(|| {
@@ -144,20 +144,20 @@ fn guess(count: usize, next: &Guess<'_>) -> Tally {
                     }
                     let (client, body) = next(number);
                     let answer = client.try_send("POST", LOGIN, Some(&body.to_string()));
-                    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut responses = responses.lock().unwrap_or_else(PoisonError::into_inner);
                     match answer {
-                        Ok(answer) => *tally.statuses.entry(answer.status).or_default() += 1,
-                        Err(_) => tally.unanswered += 1,
+                        Ok(answer) => *responses.statuses.entry(answer.status).or_default() += 1,
+                        Err(_) => responses.unanswered += 1,
                     }
                 }
             });
         }
     });
-    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+    responses.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn successes(tally: &Tally) -> usize {
-    tally.statuses.get(&200).copied().unwrap_or_default()
+fn successes(responses: &ResponseCounts) -> usize {
+    responses.statuses.get(&200).copied().unwrap_or_default()
 }
 
 fn stage(options: &Options, trusted: &str) -> Stage {

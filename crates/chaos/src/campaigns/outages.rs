@@ -4,10 +4,10 @@ use std::{thread::sleep, time::Duration};
 
 use super::kills::seconds;
 use crate::{
-    chance::Chance,
     cluster::{Cluster, End},
     load::{Load, STEADY},
     options::Options,
+    rng::Rng,
     section::Section,
     stage::{Plan, Stage},
     verdict,
@@ -29,16 +29,16 @@ pub(crate) fn run(options: &Options) -> Section {
     let mut stage = Stage::set(options, &plan);
     let application = stage.applications[0].clone();
     let load = Load::on(&stage, STEADY);
-    let mut chance = Chance::fresh();
+    let mut rng = Rng::fresh();
     let mut waits = Vec::new();
     let mut refused = 0;
     let outages = options.count(4, 48);
     for number in 0..outages {
-        sleep(chance.millis(300, 1200));
+        sleep(rng.millis(300, 1200));
         match [Some(End::Fast), Some(End::Immediate), Some(End::Killed), None][number % 4] {
             Some(end) => {
                 cluster.stop(end);
-                sleep(chance.millis(200, options.count(1000, 4000)));
+                sleep(rng.millis(200, options.count(1000, 4000)));
                 refused += usize::from(stage.redeploy(&application).is_some_and(|status| status == 503));
                 cluster.restart();
             }
@@ -47,14 +47,14 @@ pub(crate) fn run(options: &Options) -> Section {
         waits.push(stage.accepts_within(&application, Duration::from_secs(60)).unwrap_or(Duration::MAX));
     }
     let has_ended = stage.server.exit().is_some();
-    let tally = load.end();
-    let (figures, rest) = stage.come_to_rest(REST);
+    let responses = load.end();
+    let (figures, rest) = stage.wait_until_finished(REST);
     waits.sort_unstable();
     let longest = waits.last().copied().unwrap_or_default();
     section.note("outages: fast stop, immediate stop, SIGKILL, connections ended; in all", outages);
-    section.note("answers by status", tally.shown());
-    section.never("answers other than 200 and 503", tally.odd());
-    section.never("requests without an answer", tally.unanswered);
+    section.note("answers by status", responses.shown());
+    section.never("answers other than 200 and 503", responses.odd());
+    section.never("requests without an answer", responses.unanswered);
     section.never("ends of the server", usize::from(has_ended));
     section.goal(
         "longest until a deployment was accepted again",
@@ -65,8 +65,8 @@ pub(crate) fn run(options: &Options) -> Section {
     section.note("median of the same", seconds(waits[waits.len() / 2]));
     section.note("from the end of the load until everything was at its end", seconds(rest));
     verdict::add_figures(&mut section, &figures);
-    verdict::tell_engine(&mut section, &figures);
-    verdict::invent(&mut section, &stage);
+    verdict::report_engine(&mut section, &figures);
+    verdict::add_false_records(&mut section, &stage);
     section.control("deployments refused with 503 while PostgreSQL was away", refused);
     section
 }

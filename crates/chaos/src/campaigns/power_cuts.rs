@@ -8,10 +8,10 @@ use std::{
 };
 
 use crate::{
-    chance::Chance,
     disk::{self, Cut, Disk, Event},
     load::{FAST, Load},
     options::Options,
+    rng::Rng,
     section::Section,
     stage::{Plan, Stage},
     verdict::Question,
@@ -127,9 +127,9 @@ fn look_at_images(
     images: usize,
 ) {
     assert!(events.len() > 100, "the server wrote too little: {} calls", events.len());
-    let mut chance = Chance::seeded(42);
+    let mut rng = Rng::seeded(42);
     let mut cuts: Vec<(usize, Cut)> = (0..images)
-        .map(|number| (1 + chance.below(events.len() - 1), Cut::ALL[number % Cut::ALL.len()]))
+        .map(|number| (1 + rng.below(events.len() - 1), Cut::ALL[number % Cut::ALL.len()]))
         .collect();
     cuts.sort_by_key(|(at, _)| *at);
     let folder = folder.join("image");
@@ -141,7 +141,7 @@ fn look_at_images(
         done = at;
         let _absent = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        disk.after_a_cut(cut, &mut chance, &folder);
+        disk.after_a_cut(cut, &mut rng, &folder);
         let image = folder.join("launchway.db");
         let question = Question {
             database: format!("sqlite:{}", image.display()),

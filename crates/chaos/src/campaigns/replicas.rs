@@ -10,14 +10,14 @@ use std::{
 
 use self::fleet::Fleet;
 use super::{
-    engine::load::{Load, Tally},
+    engine::load::{Load, ResponseCounts},
     kills::seconds,
 };
 use crate::{
-    chance::Chance,
     cluster::Cluster,
     engine::Engine,
     options::Options,
+    rng::Rng,
     section::Section,
     tenants::{Shape, Tenants},
     verdict, visitor,
@@ -104,7 +104,7 @@ fn deploy(options: &Options, section: &mut Section, fleet: &mut Fleet) {
             deployments += 1;
             refused += usize::from(fleet.tenants.deploy(position).is_none());
         }
-        let (figures, _) = fleet.tenants.stage.come_to_rest(REST);
+        let (figures, _) = fleet.tenants.stage.wait_until_finished(REST);
         not_terminal += figures.not_terminal;
     }
     section.note("deployments at changing servers", deployments);
@@ -114,13 +114,18 @@ fn deploy(options: &Options, section: &mut Section, fleet: &mut Fleet) {
 
 /// Kills one server while jobs are queued and running. Its front proxy goes on with the routes that it has, and is counted
 /// apart until the server is back. Returns the requests that were sent to it before.
-fn kill(options: &Options, section: &mut Section, fleet: &mut Fleet, loads: &mut Vec<Load>) -> Tally {
+fn kill(
+    options: &Options,
+    section: &mut Section,
+    fleet: &mut Fleet,
+    loads: &mut Vec<Load>,
+) -> ResponseCounts {
     let kills = options.replica_kills();
-    let mut chance = Chance::fresh();
+    let mut rng = Rng::fresh();
     let (mut refused, mut deployments, mut not_terminal, mut open, mut worst) = (0, 0, 0, 0, Duration::ZERO);
-    let (mut before, mut alone) = (Tally::default(), Tally::default());
+    let (mut before, mut alone) = (ResponseCounts::default(), ResponseCounts::default());
     for number in 1..=kills {
-        let victim = chance.below(SERVERS);
+        let victim = rng.below(SERVERS);
         let sites = fleet.tenants.sites.clone();
         for (turn, site) in sites.iter().enumerate() {
             fleet.choose(turn);
@@ -132,14 +137,14 @@ fn kill(options: &Options, section: &mut Section, fleet: &mut Fleet, loads: &mut
             deployments += 1;
             refused += usize::from(fleet.tenants.deploy(position).is_none());
         }
-        sleep(chance.millis(0, 1500));
+        sleep(rng.millis(0, 1500));
         before.add(loads.remove(victim).end());
         fleet.kill(victim);
         let front = fleet.fronts().nth(victim).expect("each server has a front proxy");
         let orphaned = Load::at(front, &fleet.tenants, "/", PAUSE);
         let killed = Instant::now();
         open += fleet.tenants.stage.question_now().not_terminal;
-        let (figures, _) = fleet.tenants.stage.come_to_rest(REST);
+        let (figures, _) = fleet.tenants.stage.wait_until_finished(REST);
         not_terminal += figures.not_terminal;
         worst = worst.max(killed.elapsed());
         fleet.start_again(victim);
@@ -165,9 +170,14 @@ fn kill(options: &Options, section: &mut Section, fleet: &mut Fleet, loads: &mut
     before
 }
 
-fn report(section: &mut Section, (mut all, loads): (Tally, Vec<Load>), fleet: &Fleet, cluster: &Cluster) {
-    for tally in loads.into_iter().map(Load::end) {
-        all.add(tally);
+fn report(
+    section: &mut Section,
+    (mut all, loads): (ResponseCounts, Vec<Load>),
+    fleet: &Fleet,
+    cluster: &Cluster,
+) {
+    for responses in loads.into_iter().map(Load::end) {
+        all.add(responses);
     }
     for example in &all.examples {
         eprintln!("  {example}");
@@ -198,6 +208,6 @@ fn report(section: &mut Section, (mut all, loads): (Tally, Vec<Load>), fleet: &F
         .control("an answer that is compared with another name, found as foreign", usize::from(is_foreign));
     let figures = fleet.tenants.compare(GRACE);
     verdict::add_figures(section, &figures);
-    verdict::tell_engine(section, &figures);
-    verdict::invent(section, &fleet.tenants.stage);
+    verdict::report_engine(section, &figures);
+    verdict::add_false_records(section, &fleet.tenants.stage);
 }

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    net::SocketAddr,
     thread::{JoinHandle, sleep, spawn},
     time::{Duration, Instant},
 };
@@ -35,7 +34,9 @@ const DRAIN: &str = "120s";
 /// The number of versions that are deployed behind the stream.
 const DEPLOYMENTS: usize = 3;
 /// The number of lines that a slow page has for each second.
-const LINES_PER_SECOND: usize = 2;
+const LINES_PER_SECOND: u64 = 2;
+/// The time that the stream gets. It ends when all versions have answered, however fast the machine is.
+const LONGEST: Duration = Duration::from_secs(110);
 /// The pause before each of these deployments.
 const PAUSE_BETWEEN: Duration = Duration::from_secs(2);
 
@@ -49,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Section {
     deploy_behind_a_stream(options, &mut section, &mut tenants);
     let figures = tenants.compare(REST);
     verdict::add_figures(&mut section, &figures);
-    verdict::tell_engine(&mut section, &figures);
+    verdict::report_engine(&mut section, &figures);
     control(&mut section, &tenants);
     drop(tenants);
     drop(engine);
@@ -63,10 +64,10 @@ fn restart_under_load(options: &Options, section: &mut Section, tenants: &Tenant
     for number in 1..=restarts {
         sleep(Duration::from_millis(300));
         refused += usize::from(tenants.operate(0, "restart").is_none());
-        let (figures, rest) = tenants.stage.come_to_rest(REST);
+        let (figures, rest) = tenants.stage.wait_until_finished(REST);
         not_terminal += figures.not_terminal;
         worst = worst.max(rest);
-        let failed: usize = loads.iter().map(|load| load.tally().failed()).sum();
+        let failed: usize = loads.iter().map(|load| load.responses().failed()).sum();
         eprintln!("  restart {number}: {}, {failed} failed so far", seconds(rest));
     }
     sleep(Duration::from_millis(300));
@@ -75,18 +76,18 @@ fn restart_under_load(options: &Options, section: &mut Section, tenants: &Tenant
     section.never("restarts that were refused", refused);
     section.never("restarts not at their end within 60 s", not_terminal);
     section.note("longest restart", seconds(worst));
-    for (tally, page) in [(quick, "a page"), (slow, "a page that takes half a second")] {
-        section.note(&format!("requests for {page}"), tally.requests());
-        section.note(&format!("slowest answer of {page}"), seconds(tally.slowest));
-        section.note(&format!("answers of no application for {page}, by status"), tally.unserved());
-        section.never(&format!("requests for {page} that failed"), tally.failed());
+    for (responses, page) in [(quick, "a page"), (slow, "a page that takes half a second")] {
+        responses.print_failures();
+        section.note(&format!("requests for {page}"), responses.requests());
+        section.note(&format!("slowest answer of {page}"), seconds(responses.slowest));
+        section.note(&format!("answers of no application for {page}, by status"), responses.unserved());
+        section.never(&format!("requests for {page} that failed"), responses.failed());
     }
 }
 
 fn deploy_behind_a_stream(options: &Options, section: &mut Section, tenants: &mut Tenants) {
-    // Beside other tests a deployment may take several seconds.
-    let lines = LINES_PER_SECOND * options.count(30, 60);
-    let stream = open_stream(tenants.front, tenants.applications[0].host.clone(), lines);
+    let old = tenants.containers();
+    let stream = open_stream(tenants, LONGEST);
     let started = Instant::now();
     let mut live = Vec::new();
     for _ in 0..DEPLOYMENTS {
@@ -94,61 +95,64 @@ fn deploy_behind_a_stream(options: &Options, section: &mut Section, tenants: &mu
         let requested = Instant::now();
         let accepted = tenants.deploy(0).is_some();
         let version = tenants.version(0);
-        while accepted && requested.elapsed() < REST * 2 {
+        while accepted && !stream.is_finished() {
             let page = tenants.page(&tenants.applications[0]);
             if page.is_some_and(|page| page.version() == Some(version)) {
-                live.push((requested.elapsed(), started.elapsed()));
+                live.push(seconds(requested.elapsed()));
                 break;
             }
             sleep(Duration::from_millis(30));
         }
     }
-    let (response, ended) = stream.join().expect("a thread that only reads");
-    let whole = response.as_ref().is_ok_and(|response| is_whole(response, lines));
-    let before_the_end = live.iter().filter(|(_, at)| started + *at < ended).count();
-    let times: Vec<_> = live.iter().map(|(time, _)| seconds(*time)).collect();
-    section.note("the response streamed for", seconds(ended - started));
-    section.note("from the request of each version to its first answer", times.join(", "));
+    sleep(Duration::from_secs(options.count(0, 60) as u64).saturating_sub(started.elapsed()));
+    let is_open = !stream.is_finished();
+    if is_open {
+        let running = tenants.containers();
+        old.iter().filter(|id| running.contains(id)).for_each(|id| Tenants::end_slow_pages(id));
+    }
+    let response = stream.join().expect("a thread that only reads");
+    let whole = response.as_ref().is_ok_and(is_whole);
+    section.note("the response streamed for", seconds(started.elapsed()));
+    section.note("from the request of each version to its first answer", live.join(", "));
     section.goal(
         "versions that answered while the response streamed",
-        before_the_end,
+        live.len(),
         &DEPLOYMENTS.to_string(),
-        before_the_end == DEPLOYMENTS,
+        is_open && live.len() == DEPLOYMENTS,
     );
     section.goal("the stream arrived whole", whole, "true", whole);
 }
 
-/// Requests a response of this many lines; the thread returns it with the time of its end.
-fn open_stream(front: SocketAddr, host: String, lines: usize) -> JoinHandle<(io::Result<Response>, Instant)> {
-    spawn(move || {
-        let response = visitor::get(front, &host, &slow_path(lines), REST);
-        (response, Instant::now())
-    })
+/// Requests a response that streams for this time, unless it is told to end; the thread returns it.
+fn open_stream(tenants: &Tenants, time: Duration) -> JoinHandle<io::Result<Response>> {
+    let (front, host) = (tenants.front, tenants.applications[0].host.clone());
+    let path = slow_path(LINES_PER_SECOND * time.as_secs());
+    spawn(move || visitor::get(front, &host, &path, REST))
 }
 
-fn is_whole(response: &Response, lines: usize) -> bool {
-    let last = format!("line {lines}\n");
-    response.status == 200 && response.body.contains(&last) && response.is_complete()
+/// Returns true if a stream has its end, and no gap between its lines.
+fn is_whole(response: &Response) -> bool {
+    let lines = response.body.lines().filter_map(|line| line.strip_prefix("line ")?.parse().ok());
+    let numbers: Vec<usize> = lines.collect();
+    let has_no_gap = numbers.iter().copied().eq(1..=numbers.len());
+    response.status == 200 && response.is_complete() && !numbers.is_empty() && has_no_gap
 }
 
 /// A stream whose container is killed, which must be found as broken, and load on an application that is
 /// stopped, which must fail: a killed container may be back, at its address, before a connection to it is
 /// given up.
 fn control(section: &mut Section, tenants: &Tenants) {
-    const LINES: usize = 20;
-    let stream = open_stream(tenants.front, tenants.applications[0].host.clone(), LINES);
+    let stream = open_stream(tenants, Duration::from_secs(10));
     sleep(Duration::from_secs(1));
-    let label = format!("label=launchway.instance={}", tenants.stage.instance());
-    let containers = docker(&["ps", "--quiet", "--filter", &label]);
-    for container in containers.lines() {
-        docker(&["kill", container]);
+    for container in tenants.containers() {
+        docker(&["kill", &container]);
     }
-    let (response, _) = stream.join().expect("a thread that only reads");
-    let broken = !response.is_ok_and(|response| is_whole(&response, LINES));
+    let response = stream.join().expect("a thread that only reads");
+    let broken = !response.as_ref().is_ok_and(is_whole);
     section.control("streams of a container that was killed, found as broken", usize::from(broken));
     let load = Load::start(tenants, "/", PAUSE);
     let is_accepted = tenants.operate(0, "stop").is_some();
-    let (figures, _) = tenants.stage.come_to_rest(REST);
+    let (figures, _) = tenants.stage.wait_until_finished(REST);
     section.never("stops that were refused or did not end", usize::from(!is_accepted) + figures.not_terminal);
     sleep(Duration::from_millis(300));
     section.control("requests to an application that was stopped, found as failed", load.end().failed());
@@ -159,10 +163,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_without_its_last_line_is_not_whole() {
+    fn a_stream_without_its_end_or_with_a_gap_is_not_whole() {
         let response = |body: &str| Response { status: 200, body: body.to_owned() };
-        assert!(is_whole(&response("line 1\nline 2\ncomplete\n"), 2));
-        assert!(!is_whole(&response("line 1\nline 2\n"), 2));
-        assert!(!is_whole(&response("line 1\ncomplete\n"), 2));
+        assert!(is_whole(&response("page\nline 1\nline 2\ncomplete\n")));
+        assert!(!is_whole(&response("page\nline 1\nline 2\n")));
+        assert!(!is_whole(&response("page\nline 1\nline 3\ncomplete\n")));
+        assert!(!is_whole(&response("page\ncomplete\n")));
     }
 }

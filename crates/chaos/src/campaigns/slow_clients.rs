@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Section {
         format_args!("{} / {}", stays.opened, stays.ended()),
     );
     section.never("connections that were not accepted", stays.refused);
-    tell_waits(&mut section, options, &alone, &beside);
+    report_waits(&mut section, options, &alone, &beside);
     for (pace, limit) in Pace::ALL.into_iter().zip([HEAD_TIMEOUT, body_timeout, HEAD_TIMEOUT]) {
         let (longest, limit) = (stays.longest(pace), limit + CLOSING);
         let what = format!("longest stay of one that sends {}", pace.name());
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section
 }
 
-fn tell_waits(section: &mut Section, options: &Options, alone: &[Waits], beside: &[Waits]) {
+fn report_waits(section: &mut Section, options: &Options, alone: &[Waits], beside: &[Waits]) {
     let median = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]

@@ -9,7 +9,7 @@ mod reach;
 use std::time::Duration;
 
 use self::installation::Installation;
-use super::engine::load::{Load, Tally};
+use super::engine::load::{Load, ResponseCounts};
 use crate::{options::Options, section::Section, verdict, visitor};
 
 const METHOD: &str = "\
@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Machines of a Docker Swarm", METHOD);
     let mut installation = Installation::start(options);
     reach::try_each_other(&mut section, &installation);
-    let mut all = Tally::default();
+    let mut all = ResponseCounts::default();
     for phase in [change::switch, change::drain, change::stop_registry, loss::cut_node, loss::cut_leader] {
         all.add(phase(options, &mut section, &mut installation));
     }
@@ -51,19 +51,16 @@ fn ask(installation: &Installation, servers: &[usize], applications: &[usize]) -
 }
 
 /// Ends requests, and returns what was counted at all of the front proxies.
-fn end(loads: Vec<Load>) -> Tally {
-    let mut all = Tally::default();
-    for tally in loads.into_iter().map(Load::end) {
-        all.add(tally);
+fn end(loads: Vec<Load>) -> ResponseCounts {
+    let mut all = ResponseCounts::default();
+    for responses in loads.into_iter().map(Load::end) {
+        all.add(responses);
     }
-    for failure in all.failures.iter().take(5) {
-        let (application, took, ago) = (&failure.application, failure.took, failure.sent.elapsed());
-        eprintln!("  {ago:.1?} ago a request to {application} failed after {took:.2?}: {}", failure.outcome);
-    }
+    all.print_failures();
     all
 }
 
-fn report(section: &mut Section, all: &Tally, installation: &Installation) {
+fn report(section: &mut Section, all: &ResponseCounts, installation: &Installation) {
     for example in &all.examples {
         eprintln!("  {example}");
     }
@@ -78,5 +75,5 @@ fn report(section: &mut Section, all: &Tally, installation: &Installation) {
     let figures = question.ask().expect("the verifier can read everything");
     verdict::add_figures(section, &figures);
     let (folder, application) = (installation.folder(), &installation.applications[0].id);
-    verdict::invent_beside(section, &question, folder, application);
+    verdict::add_false_records_to(section, &question, folder, application);
 }

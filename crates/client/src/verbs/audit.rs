@@ -38,7 +38,7 @@ pub struct AuditFilter {
 }
 
 #[derive(Deserialize)]
-struct Trail {
+struct AuditPage {
     activities: Vec<Activity>,
     pagination: Pagination,
 }
@@ -64,9 +64,9 @@ pub(crate) fn list(filter: AuditFilter, session: &Session<'_>) -> Outcome {
         .with("page", filter.page)
         .with("page_size", 50)
         .send()?;
-    session.screen.show(data, |trail: Trail| {
+    session.screen.show(data, |audit_page: AuditPage| {
         let mut table = Table::new(&["WHEN", "WHO", "DID", "WHAT"], "No entries");
-        for one in &trail.activities {
+        for one in &audit_page.activities {
             table.row([
                 one.timestamp.get(..19).unwrap_or(&one.timestamp).replace('T', " ").into(),
                 one.actor.as_str().into(),
@@ -74,7 +74,7 @@ pub(crate) fn list(filter: AuditFilter, session: &Session<'_>) -> Outcome {
                 one.message.as_str().into(),
             ]);
         }
-        session.screen.table(&table) + &trail.pagination.more(filter.page)
+        session.screen.table(&table) + &audit_page.pagination.more(filter.page)
     })
 }
 

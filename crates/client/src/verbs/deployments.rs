@@ -70,7 +70,7 @@ pub(crate) fn list(list: &List, session: &Session<'_>) -> Outcome {
 pub(crate) fn table(deployments: &[Deployment]) -> Table {
     let mut table = Table::new(&["DEPLOYMENT", "STATE", "SOURCE", "TOOK", "WHEN"], "No deployments");
     for one in deployments {
-        let took = if one.is_over() { seconds_between(&one.created_at, one.since()) } else { String::new() };
+        let took = if one.is_final() { seconds_between(&one.created_at, one.since()) } else { String::new() };
         table.row([
             one.id.as_str().into(),
             Cell::toned(one.state(), tone_of(one.state())),
@@ -141,7 +141,7 @@ pub(crate) fn cancel(cancel: &Cancel, session: &Session<'_>) -> Outcome {
         name => names::meant(&session.server, name)?,
     };
     let newest = page_of(&application, 1, session)?;
-    match newest.deployments.into_iter().find(|one| !one.is_over()) {
+    match newest.deployments.into_iter().find(|one| !one.is_final()) {
         Some(one) => cancel_one(&one.id, session),
         None => {
             let sentence = format!("no deployment of {} is running", application.name);

@@ -43,23 +43,23 @@ pub(crate) struct LoggedIn {
 /// Logs in, and remembers the server and the token. The password comes from the terminal or from standard
 /// input.
 pub(crate) fn log_in(login: Login, options: &Options, screen: &Screen) -> Outcome {
-    let door = Door::find(login.url.as_deref(), options, screen)?;
+    let target = LoginTarget::find(login.url.as_deref(), options, screen)?;
     let token = if login.with_token {
         prompt::secret("API token")?
     } else {
-        expect_somebody(&door.server)?;
-        session_of(login, &door.server, screen)?
+        expect_somebody(&target.server)?;
+        session_of(login, &target.server, screen)?
     };
-    door.enter(token, options.organization.clone(), screen)
+    target.enter(token, options.organization.clone(), screen)
 }
 
 /// A server before the login, and the name of its context.
-pub(crate) struct Door {
+pub(crate) struct LoginTarget {
     pub(crate) server: Server,
     name: String,
 }
 
-impl Door {
+impl LoginTarget {
     /// Finds the server by its URL; without one, that of the context, or on this machine.
     pub(crate) fn find(url: Option<&str>, options: &Options, screen: &Screen) -> Outcome<Self> {
         let contexts = Contexts::load()?;

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::{
+    cli::value_name,
     failure::{Failure, Kind, Outcome},
     follow::Following,
     names,
@@ -64,18 +65,6 @@ pub(crate) enum Level {
     Runtime,
 }
 
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-            Self::Build => "build",
-            Self::Runtime => "runtime",
-        }
-    }
-}
-
 /// Shows lines, oldest first.
 pub(crate) fn show(logs: &Logs, session: &Session<'_>) -> Outcome {
     let (server, screen) = (&session.server, session.screen);
@@ -115,7 +104,7 @@ fn narrowed<'a>(request: Request<'a>, logs: &Logs, since: Option<&str>) -> Reque
     request
         .with_some("start_time", since)
         .with_some("search_term", logs.search.as_deref())
-        .with_some("level", logs.level.map(Level::name))
+        .with_some("level", logs.level.as_ref().map(value_name).as_deref())
         .with_some("deployment_id", logs.deployment.as_deref())
 }
 

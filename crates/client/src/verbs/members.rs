@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
+    cli::value_name,
     failure::{Failure, Kind, Outcome},
     prompt,
     session::Session,
@@ -91,12 +92,12 @@ pub(crate) fn run(verb: MembersVerb, session: &Session<'_>) -> Outcome {
         MembersVerb::Add { email, role, username } => add(&email, role, username, session),
         MembersVerb::Role { who, role } => {
             let (id, person) = find(&who, session)?;
-            let body = json!({"user_id": id, "role": name(role)});
+            let body = json!({"user_id": id, "role": value_name(&role)});
             let data = session.server.patch(ROUTE).body(body).send()?;
             if session.screen.is_for_programs() {
                 return session.screen.json(&data);
             }
-            session.screen.remark(&format!("{} is now {}", person.username, name(role)));
+            session.screen.remark(&format!("{} is now {}", person.username, value_name(&role)));
             Ok(())
         }
         MembersVerb::Remove { who, yes } => {
@@ -132,7 +133,7 @@ fn list(session: &Session<'_>) -> Outcome {
 }
 
 fn add(email: &str, role: Role, username: Option<String>, session: &Session<'_>) -> Outcome {
-    let body = json!({"email": email, "role": name(role), "username": username});
+    let body = json!({"email": email, "role": value_name(&role), "username": username});
     let data = session.server.post(ROUTE).body(body).send()?;
     let url = session.server.url();
     session.screen.show(data, |added: Added| match added.setup_token {
@@ -140,7 +141,7 @@ fn add(email: &str, role: Role, username: Option<String>, session: &Session<'_>)
             session.screen.remark(&format!(
                 "Invited {email} as {}. The e-mail address is not verified, so the user needs this token for\n\
                  `launchway invitations accept`. It works once, within 7 days, and is not shown again:",
-                name(role)
+                value_name(&role)
             ));
             format!("{token}\n")
         }
@@ -152,7 +153,7 @@ fn add(email: &str, role: Role, username: Option<String>, session: &Session<'_>)
             format!("{token}\n")
         }
         None => {
-            session.screen.remark(&format!("Invited {email} as {}", name(role)));
+            session.screen.remark(&format!("Invited {email} as {}", value_name(&role)));
             String::new()
         }
     })
@@ -192,12 +193,4 @@ fn withdraw((id, person): (String, Person), yes: bool, session: &Session<'_>) ->
     session.server.delete(ROUTE).body(json!({"user_id": id})).send()?;
     session.screen.remark(&format!("Withdrew the invitation of {username}"));
     Ok(())
-}
-
-fn name(role: Role) -> &'static str {
-    match role {
-        Role::Admin => "admin",
-        Role::Member => "member",
-        Role::Viewer => "viewer",
-    }
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    cli::value_name,
     failure::{Failure, Kind, Outcome},
     names,
     records::{self, Pagination},
@@ -101,10 +102,10 @@ fn list(session: &Session<'_>) -> Outcome {
     for channel in Channel::value_variants() {
         let path = match channel {
             Channel::Smtp => "/notification/smtp".to_owned(),
-            channel => format!("/notification/webhook/{}", name(*channel)),
+            channel => format!("/notification/webhook/{}", value_name(channel)),
         };
         match session.server.get(&path).send() {
-            Ok(config) => drop(found.insert(name(*channel).to_owned(), config)),
+            Ok(config) => drop(found.insert(value_name(channel), config)),
             Err(failure) if failure.kind == Kind::Missing => {}
             Err(failure) => return Err(failure),
         }
@@ -122,7 +123,8 @@ fn list(session: &Session<'_>) -> Outcome {
 }
 
 fn test(channel: Channel, session: &Session<'_>) -> Outcome {
-    let data = session.server.post("/notification/test").body(json!({"type": name(channel)})).send()?;
+    let data =
+        session.server.post("/notification/test").body(json!({"type": value_name(&channel)})).send()?;
     let tried: AttemptResult = records::read(data.clone())?;
     if session.screen.is_for_programs() {
         session.screen.json(&data)?;
@@ -144,7 +146,7 @@ fn deliveries(state: Option<String>, channel: Option<Channel>, page: u32, sessio
         .server
         .get("/notification/deliveries")
         .with_some("status", state)
-        .with_some("type", channel.map(name))
+        .with_some("type", channel.as_ref().map(value_name).as_deref())
         .with("page", page)
         .with("page_size", 100)
         .send()?;
@@ -164,13 +166,4 @@ fn deliveries(state: Option<String>, channel: Option<Channel>, page: u32, sessio
         }
         session.screen.table(&table) + &listed.pagination.more(page)
     })
-}
-
-fn name(channel: Channel) -> &'static str {
-    match channel {
-        Channel::Slack => "slack",
-        Channel::Discord => "discord",
-        Channel::Generic => "generic",
-        Channel::Smtp => "smtp",
-    }
 }

@@ -38,7 +38,7 @@ pub enum OrgVerb {
     Create {
         /// Name, unique on the server
         name: String,
-        /// Description
+        /// Description of the organization
         #[arg(long)]
         description: Option<String>,
     },
@@ -46,7 +46,7 @@ pub enum OrgVerb {
     Rename {
         /// New name
         name: String,
-        /// Description
+        /// Description of the organization
         #[arg(long)]
         description: Option<String>,
     },

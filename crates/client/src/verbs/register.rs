@@ -8,7 +8,7 @@ use crate::{
     failure::{Failure, Outcome},
     prompt,
     screen::Screen,
-    verbs::login::{Door, LoggedIn},
+    verbs::login::{LoggedIn, LoginTarget},
 };
 
 #[derive(Args, Debug)]
@@ -42,7 +42,7 @@ pub struct Join {
 /// Creates the first administrator of a server, and logs them in. The password comes from the terminal or
 /// from standard input.
 pub(crate) fn register(arguments: Register, options: &Options, screen: &Screen) -> Outcome {
-    let door = Door::find(arguments.url.as_deref(), options, screen)?;
+    let target = LoginTarget::find(arguments.url.as_deref(), options, screen)?;
     let asked =
         |given: Option<String>, question| given.map_or_else(|| prompt::text(screen, question, None), Ok);
     let email = asked(arguments.email, "E-mail address")?;
@@ -52,7 +52,7 @@ pub(crate) fn register(arguments: Register, options: &Options, screen: &Screen) 
     let ask = |token: Option<String>| {
         let body = json!({"email": email, "username": username, "password": password,
             "organization": arguments.team, "setup_token": token});
-        door.server.post("/auth/register").body(body).receive::<LoggedIn>()
+        target.server.post("/auth/register").body(body).receive::<LoggedIn>()
     };
     let answer = match ask(token) {
         // Only asked for on a remote machine.
@@ -73,7 +73,7 @@ pub(crate) fn register(arguments: Register, options: &Options, screen: &Screen) 
         }
         failure => failure,
     })?;
-    door.enter(logged_in.access_token, None, screen)
+    target.enter(logged_in.access_token, None, screen)
 }
 
 fn is_token_needed(failure: &Failure) -> bool {
@@ -83,17 +83,17 @@ fn is_token_needed(failure: &Failure) -> bool {
 /// Sets the first password of a user whom others added, and logs them in. In a pipe the token is the first
 /// line, and the password the second.
 pub(crate) fn join(arguments: Join, options: &Options, screen: &Screen) -> Outcome {
-    let door = Door::find(arguments.url.as_deref(), options, screen)?;
+    let target = LoginTarget::find(arguments.url.as_deref(), options, screen)?;
     let email = arguments.email.map_or_else(|| prompt::text(screen, "E-mail address", None), Ok)?;
     let token = prompt::secret("Setup token")?;
     let password = prompt::new_secret(screen, "Password")?;
     let body = json!({"token": token, "password": password});
-    door.server.post("/auth/password/setup").body(body).send()?;
+    target.server.post("/auth/password/setup").body(body).send()?;
     let body = json!({"email": email, "password": password});
-    let logged_in: LoggedIn = door.server.post("/auth/login").body(body).receive().map_err(|failure| {
+    let logged_in: LoggedIn = target.server.post("/auth/login").body(body).receive().map_err(|failure| {
         failure.hint(
             "the password is set: run `launchway login` with the e-mail address that you were added with",
         )
     })?;
-    door.enter(logged_in.access_token, None, screen)
+    target.enter(logged_in.access_token, None, screen)
 }

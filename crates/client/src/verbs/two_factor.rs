@@ -78,7 +78,7 @@ fn set_up(session: &Session<'_>) -> Outcome {
         let code = prompt::text(screen, "Authenticator code", None)?;
         match enable(&code, session) {
             // A typing error is no reason to start again.
-            Err(failure) if failure.is("invalid_credentials") => screen.complain(&failure),
+            Err(failure) if failure.is("invalid_credentials") => screen.print_failure(&failure),
             outcome => return outcome,
         }
     }

@@ -110,8 +110,8 @@ async fn execution_page(context: PageContext, path: Path<String>) -> Result<Http
         problem: execution.error_message,
         server: execution.server_hostname,
         lines: lines.into_iter().map(LogRow::from).collect(),
-        is_over: execution.state.is_over(),
-        may_cancel: context.may(Resource::Extension, Action::Update) && !execution.state.is_over(),
+        is_over: execution.state.is_final(),
+        may_cancel: context.may(Resource::Extension, Action::Update) && !execution.state.is_final(),
     })
 }
 

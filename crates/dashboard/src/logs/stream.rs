@@ -60,7 +60,7 @@ impl ExecutionFollower {
         // Checked first, so that a line between the two queries is not missed.
         if !self.is_complete && self.last_state.is_none_or(|last| last.elapsed() >= STATE_EVERY) {
             let detail = extensions.execution_detail(&context.visitor, self.id).await?;
-            (self.is_complete, self.last_state) = (detail.execution.state.is_over(), Some(Instant::now()));
+            (self.is_complete, self.last_state) = (detail.execution.state.is_final(), Some(Instant::now()));
         }
         let (lines, next) = extensions.lines(&context.visitor, self.id, self.after).await?;
         self.after = next;

@@ -78,9 +78,9 @@ impl TryFrom<EntryRow> for Link {
     }
 }
 
-/// A row to insert.
+/// A row to insert. Columns without a value are NULL, so that a batch has one text.
 #[derive(Insertable)]
-#[diesel(table_name = audit_entries)]
+#[diesel(table_name = audit_entries, treat_none_as_default_value = false)]
 pub(super) struct NewEntry {
     chain_id: DbId,
     number: i64,
@@ -141,4 +141,31 @@ fn searchable(entry: &Entry) -> String {
 
 fn stored_hash(bytes: &[u8]) -> Result<LinkHash, QueryError> {
     <[u8; 32]>::try_from(bytes).map(LinkHash).map_err(QueryError::unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel::{debug_query, pg::Pg};
+    use launchway_testkit::builders::an_entry;
+
+    use super::*;
+
+    /// Returns the statement that inserts `entries`, without its values.
+    fn statement(entries: &[&Entry]) -> String {
+        let row = |&entry: &&Entry| NewEntry::new(1, LinkHash([0; 32]), entry.clone());
+        let rows: Vec<NewEntry> = entries.iter().map(row).collect();
+        let insert = diesel::insert_into(audit_entries::table).values(&rows);
+        let text = debug_query::<Pg, _>(&insert).to_string();
+        text.split(" -- binds").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn batches_of_the_same_length_have_one_text() {
+        let full = an_entry().build();
+        let bare = Entry { actor_id: None, address: None, ..full.clone() };
+        let expected = statement(&[&bare, &bare]);
+        assert!(!expected.contains("DEFAULT"), "{expected}");
+        assert_eq!(statement(&[&bare, &full]), expected);
+        assert_eq!(statement(&[&full, &bare]), expected);
+    }
 }

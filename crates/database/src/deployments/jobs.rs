@@ -17,9 +17,8 @@ use crate::{
     applications::follow,
     columns::{DbId, DbTs},
     connection::AnyConnection,
-    dialect::hold_one,
+    dialect::hold_each,
     error::QueryError,
-    logs::append,
     schema::{applications, deployments, jobs},
     statement::{ListComparison as _, Literal, StatementCache as _, literal},
 };
@@ -29,19 +28,32 @@ diesel::alias!(deployments as successors: Successors);
 /// The most deployments that one call updates, oldest first. The next call continues after them.
 const AT_ONCE: i64 = 1000;
 
-/// Updates deployments to the state of their jobs.
+/// Updates all deployments to the state of their jobs. Returns the lines that have to be appended to their logs.
+pub(super) fn follow_all_jobs(
+    connection: &mut AnyConnection,
+    at: Timestamp,
+) -> Result<Vec<NewLine>, QueryError> {
+    let applications = stray_applications(connection)?;
+    follow_jobs(connection, applications, at)
+}
+
+/// Updates the deployments of `applications` to the state of their jobs. Returns the lines that have to be appended to their
+/// logs.
 pub(super) fn follow_jobs(
     connection: &mut AnyConnection,
-    application: Option<ApplicationId>,
+    applications: BTreeSet<Uuid>,
     at: Timestamp,
-) -> Result<(), QueryError> {
-    let strays = held_strays(connection, application)?;
-    if strays.is_empty() {
-        return Ok(());
+) -> Result<Vec<NewLine>, QueryError> {
+    let mismatches = locked_mismatches(connection, applications)?;
+    if mismatches.is_empty() {
+        return Ok(Vec::new());
     }
     for to in DeploymentState::ALL {
-        let ids: Vec<DbId> =
-            strays.iter().filter(|stray| stray.moves_to() == to).map(|stray| DbId::from(stray.id)).collect();
+        let ids: Vec<DbId> = mismatches
+            .iter()
+            .filter(|mismatch| mismatch.moves_to() == to)
+            .map(|mismatch| DbId::from(mismatch.id))
+            .collect();
         if ids.is_empty() {
             continue;
         }
@@ -55,15 +67,15 @@ pub(super) fn follow_jobs(
             .cached()
             .execute(connection)?;
     }
-    let lines: Vec<NewLine> = strays.iter().filter_map(|stray| stray.line(at)).collect();
-    append(connection, &lines)?;
-    let moved: Vec<_> = strays.iter().map(|stray| (stray.application_id, stray.moves_to())).collect();
+    let moved: Vec<_> =
+        mismatches.iter().map(|mismatch| (mismatch.application_id, mismatch.moves_to())).collect();
     follow(connection, &moved, at)?;
-    announce_ends(connection, strays.iter().map(|stray| (stray.id, stray.moves_to())), at)
+    announce_ends(connection, mismatches.iter().map(|mismatch| (mismatch.id, mismatch.moves_to())), at)?;
+    Ok(mismatches.iter().filter_map(|mismatch| mismatch.line(at)).collect())
 }
 
 /// A deployment whose state does not match its job's.
-struct Stray {
+struct StateMismatch {
     id: DeploymentId,
     application_id: ApplicationId,
     is_live: bool,
@@ -71,7 +83,7 @@ struct Stray {
     cause: EndCause,
 }
 
-impl Stray {
+impl StateMismatch {
     fn moves_to(&self) -> DeploymentState {
         DeploymentState::after_job(self.job, self.is_live)
     }
@@ -92,28 +104,21 @@ impl Stray {
     }
 }
 
-type StrayRow = (DbId, DbId, Option<DbId>, String, Option<String>, Option<DbId>);
+type MismatchRow = (DbId, DbId, Option<DbId>, String, Option<String>, Option<DbId>);
 
 /// The deployments whose state does not match their jobs'. On PostgreSQL no other transaction changes them
 /// until this one ends.
-fn held_strays(
+fn locked_mismatches(
     connection: &mut AnyConnection,
-    application: Option<ApplicationId>,
-) -> Result<Vec<Stray>, QueryError> {
-    let applications: BTreeSet<Uuid> = match application {
-        Some(application) => BTreeSet::from([application.into()]),
-        None => stray_applications(connection)?,
-    };
-    // In a fixed order, to avoid deadlocks.
-    for application in &applications {
-        hold_one(connection, DbId(*application))?;
-    }
-    let rows: Vec<StrayRow> = deployments::table
+    applications: BTreeSet<Uuid>,
+) -> Result<Vec<StateMismatch>, QueryError> {
+    hold_each(connection, applications.iter().copied().map(DbId))?;
+    let rows: Vec<MismatchRow> = deployments::table
         .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
         .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
         .left_join(successors.on(jobs::superseded_by.eq(successors.field(deployments::job_id).nullable())))
         .filter(is_open())
-        .filter(went_its_own_way())
+        .filter(differs_from_job())
         .filter(deployments::application_id.one_of(applications.into_iter().map(DbId)))
         .order((deployments::created_at.asc(), deployments::id.asc()))
         .limit(AT_ONCE)
@@ -126,13 +131,13 @@ fn held_strays(
             successors.field(deployments::id).nullable(),
         ))
         .load(connection)?;
-    let stray = |(id, application_id, live, job, reason, replaced_by): StrayRow| {
+    let mismatch = |(id, application_id, live, job, reason, replaced_by): MismatchRow| {
         let job = JobState::try_from(job).map_err(QueryError::unreadable)?;
         let cause = EndCause { job: Some(job), reason, replaced_by: replaced_by.map(DeploymentId::from) };
         let is_live = live == Some(id);
-        Ok(Stray { id: id.into(), application_id: application_id.into(), is_live, job, cause })
+        Ok(StateMismatch { id: id.into(), application_id: application_id.into(), is_live, job, cause })
     };
-    rows.into_iter().map(stray).collect()
+    rows.into_iter().map(mismatch).collect()
 }
 
 fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, QueryError> {
@@ -140,7 +145,7 @@ fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, 
         .inner_join(jobs::table.on(jobs::id.eq(deployments::job_id)))
         .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
         .filter(is_open())
-        .filter(went_its_own_way())
+        .filter(differs_from_job())
         .order((deployments::created_at.asc(), deployments::id.asc()))
         .limit(AT_ONCE)
         .select(deployments::application_id)
@@ -150,7 +155,7 @@ fn stray_applications(connection: &mut AnyConnection) -> Result<BTreeSet<Uuid>, 
 
 /// Selects open deployments whose job is queued again or has finished, over the deployment, its application
 /// and its job. One whose version is live need not be queued again: the next attempt continues from there.
-fn went_its_own_way() -> Literal<Bool> {
+fn differs_from_job() -> Literal<Bool> {
     literal(
         "((jobs.state = 'queued' AND deployments.status <> 'queued' \
            AND (applications.live_deployment_id IS NULL OR applications.live_deployment_id <> deployments.id)) \

@@ -56,7 +56,7 @@ impl ReadCache {
     }
 
     /// Keeps live versions that were read in `version` of the file, or later.
-    pub(super) fn keep_live(&self, version: i64, live: &Arc<[LiveVersion]>) {
+    pub(super) fn cache_live(&self, version: i64, live: &Arc<[LiveVersion]>) {
         self.lock().live = Some((version, Arc::clone(live)));
     }
 
@@ -76,7 +76,7 @@ impl ReadCache {
     }
 
     /// Keeps an answer that was read in `version` of the file, or later.
-    pub(super) fn keep_retention(&self, version: i64, answer: Retention) {
+    pub(super) fn cache_retention(&self, version: i64, answer: Retention) {
         let retentions = &mut self.lock().retentions;
         retentions.retain(|(read_in, other)| *read_in == version && other.ids != answer.ids);
         retentions.truncate(MOST_RETENTIONS - 1);
@@ -117,7 +117,7 @@ mod tests {
         let (cache, mut writer) = cache(&folder);
         let (before, kept) = cache.live();
         assert!(kept.is_none());
-        cache.keep_live(before.unwrap(), &Arc::from([]));
+        cache.cache_live(before.unwrap(), &Arc::from([]));
         writer.batch_execute("BEGIN IMMEDIATE; DELETE FROM numbers WHERE number = 1; COMMIT").unwrap();
         assert!(cache.live().1.is_some(), "nothing was changed");
         writer.batch_execute("INSERT INTO numbers VALUES (1)").unwrap();
@@ -133,7 +133,7 @@ mod tests {
         let kept = KeptVersions(1);
         let version = cache.retention(&question(1), kept).0.unwrap();
         for number in 1..=3 {
-            cache.keep_retention(version, Retention { ids: question(number), kept, statuses: Vec::new() });
+            cache.cache_retention(version, Retention { ids: question(number), kept, statuses: Vec::new() });
         }
         let is_kept = |number, kept| cache.retention(&question(number), kept).1.is_some();
         assert!(is_kept(3, kept) && !is_kept(3, KeptVersions(2)));

@@ -103,6 +103,70 @@ impl TryFrom<DeploymentRow> for Deployment {
     }
 }
 
+/// A new deployment. Columns without a value are NULL, so that a batch has one text. It owns its texts, because Diesel
+/// inserts batches only of types that borrow nothing.
+#[derive(Insertable)]
+#[diesel(table_name = deployments, treat_none_as_default_value = false)]
+pub(super) struct NewRow {
+    id: DbId,
+    application_id: DbId,
+    organization_id: DbId,
+    kind: &'static str,
+    rollback_to: Option<DbId>,
+    requested_by: String,
+    no_cache: bool,
+    job_id: DbId,
+    status_id: DbId,
+    status: &'static str,
+    status_updated_at: DbTs,
+    commit_hash: Option<String>,
+    source_digest: Option<String>,
+    image: Option<String>,
+    container_id: Option<String>,
+    container_name: Option<String>,
+    container_state: Option<&'static str>,
+    container_address: Option<String>,
+    container_port: Option<i64>,
+    further_copies: Option<String>,
+    created_at: DbTs,
+    updated_at: DbTs,
+}
+
+impl From<&Deployment> for NewRow {
+    fn from(deployment: &Deployment) -> Self {
+        let (kind, rollback_to) = match deployment.kind {
+            DeploymentKind::Fresh => ("fresh", None),
+            DeploymentKind::Rollback { to } => ("rollback", Some(to.into())),
+        };
+        let container = deployment.container.as_ref();
+        let address = container.and_then(|container| container.address);
+        Self {
+            id: deployment.id.into(),
+            application_id: deployment.application_id.into(),
+            organization_id: deployment.organization_id.into(),
+            kind,
+            rollback_to,
+            requested_by: deployment.requested_by.clone(),
+            no_cache: deployment.build_cache == BuildCache::Ignore,
+            job_id: deployment.job_id.into(),
+            status_id: deployment.status.id.into(),
+            status: deployment.status.state.as_str(),
+            status_updated_at: DbTs(deployment.status.updated_at),
+            commit_hash: deployment.commit.as_ref().map(|commit| commit.as_str().to_owned()),
+            source_digest: deployment.source_digest.as_ref().map(|digest| digest.as_str().to_owned()),
+            image: deployment.image.as_ref().map(|image| image.as_str().to_owned()),
+            container_id: container.map(|container| container.id.as_str().to_owned()),
+            container_name: container.map(|container| container.name.clone()),
+            container_state: container.map(|container| container.state.as_str()),
+            container_address: address.map(|address| address.to_string()),
+            container_port: container.map(|container| container.port.get().into()),
+            further_copies: copies::stored(&deployment.further_copies),
+            created_at: DbTs(deployment.created_at),
+            updated_at: DbTs(deployment.updated_at),
+        }
+    }
+}
+
 /// The columns of facts that are found out during a deployment. Absent ones stay unchanged.
 #[derive(AsChangeset, Default)]
 #[diesel(table_name = deployments)]
@@ -138,16 +202,34 @@ impl<'a> FactColumns<'a> {
     }
 }
 
-/// Returns the stored name of a kind.
-pub(super) fn kind_name(kind: DeploymentKind) -> &'static str {
-    match kind {
-        DeploymentKind::Fresh => "fresh",
-        DeploymentKind::Rollback { .. } => "rollback",
-    }
-}
-
 /// Selects open deployments. Written as a literal, because with parameters the planner does not see that
 /// the partial index applies.
 pub(crate) fn is_open() -> Literal<Bool> {
     literal("deployments.status IN ('queued', 'cloning', 'building', 'deploying')")
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel::{debug_query, pg::Pg};
+    use launchway_testkit::builders::{a_container, a_deployment};
+
+    use super::*;
+
+    /// Returns the statement that inserts `deployments`, without its values.
+    fn statement(deployments: &[&Deployment]) -> String {
+        let rows: Vec<NewRow> = deployments.iter().map(|deployment| NewRow::from(*deployment)).collect();
+        let insert = diesel::insert_into(deployments::table).values(&rows);
+        let text = debug_query::<Pg, _>(&insert).to_string();
+        text.split(" -- binds").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn batches_of_the_same_length_have_one_text() {
+        let (bare, full) =
+            (a_deployment().build(), a_deployment().with_image().run_by(a_container("web")).build());
+        let expected = statement(&[&bare, &bare]);
+        assert!(!expected.contains("DEFAULT"), "{expected}");
+        assert_eq!(statement(&[&bare, &full]), expected);
+        assert_eq!(statement(&[&full, &bare]), expected);
+    }
 }

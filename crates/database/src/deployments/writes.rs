@@ -1,45 +1,50 @@
 //! Writes deployments to the database.
 
+use std::collections::{BTreeSet, HashMap};
+
 use diesel::{dsl::exists, prelude::*};
 use launchway_domain::{
     applications::{self as domain, ApplicationState},
     clock::Timestamp,
-    deployments::{
-        BuildCache, CommitHash, ContainerRecord, Deployment, DeploymentKind, DeploymentState, ImageName,
-        Progress, SourceDigest, Write,
-    },
+    deployments::{CommitHash, ContainerRecord, Deployment, DeploymentState, ImageName, Progress, Write},
     ids::{ApplicationId, DeploymentId},
+    logs::NewLine,
     store::StoreError,
 };
+use uuid::Uuid;
 
 use super::{
     announcements::announce_ends,
     copies,
-    jobs::follow_jobs,
-    rows::{FactColumns, kind_name},
+    jobs::{follow_all_jobs, follow_jobs},
+    rows::{FactColumns, NewRow},
 };
 use crate::{
     applications::{follow, set_state},
     columns::{DbId, DbTs},
     connection::AnyConnection,
-    dialect::hold_one,
+    dialect::{hold_each, hold_one, insert_in_chunks},
     error::{QueryError, guarded},
     schema::{applications, deployments},
     statement::{ListComparison as _, StatementCache as _},
 };
 
-/// Applies one change.
-pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
+/// Applies one change. Returns the lines that have to be appended to logs.
+pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<Vec<NewLine>, QueryError> {
     match write {
-        Write::Insert(deployment) => insert(connection, deployment),
-        Write::Advance { id, progress, at } => advance(connection, *id, progress, *at),
-        Write::GoLive { id, at } => go_live(connection, *id, *at),
-        Write::RecordContainer { id, container, at } => record_container(connection, *id, container, *at),
+        Write::Insert(deployment) => insert(connection, &[deployment])?,
+        Write::Advance { id, progress, at } => advance(connection, *id, progress, *at)?,
+        Write::GoLive { id, at } => go_live(connection, *id, *at)?,
+        Write::RecordContainer { id, container, at } => record_container(connection, *id, container, *at)?,
         Write::ReplaceContainer { id, container, further_copies, at } => {
-            replace_container(connection, *id, (container, further_copies), *at)
+            replace_container(connection, *id, (container, further_copies), *at)?;
         }
-        Write::FollowJobs { application, at } => follow_jobs(connection, *application, *at),
+        Write::FollowJobs { application: None, at } => return follow_all_jobs(connection, *at),
+        Write::FollowJobs { application: Some(application), at } => {
+            return follow_jobs(connection, BTreeSet::from([Uuid::from(*application)]), *at);
+        }
     }
+    Ok(Vec::new())
 }
 
 /// Returns the application of a deployment; `None` for an unknown one. On PostgreSQL no other transaction
@@ -59,55 +64,33 @@ pub(crate) fn held_application_of(
     Ok(application.map(ApplicationId::from))
 }
 
-fn insert(connection: &mut AnyConnection, deployment: &Deployment) -> Result<(), QueryError> {
-    let application = DbId::from(deployment.application_id);
-    hold_one(connection, application)?;
-    let there = applications::table
-        .find(application)
-        .filter(applications::organization_id.eq(DbId::from(deployment.organization_id)))
-        .filter(applications::deleted_at.is_null());
-    let runs: Option<bool> = there
-        .select(applications::live_deployment_id.is_not_null().and(applications::is_stopped.eq(false)))
-        .first(connection)
-        .optional()?;
-    let runs = runs.ok_or(StoreError::Stale)?;
-    let rollback_to = match deployment.kind {
-        DeploymentKind::Fresh => None,
-        DeploymentKind::Rollback { to } => Some(DbId::from(to)),
-    };
-    let container = deployment.container.as_ref();
-    diesel::insert_into(deployments::table)
-        .values((
-            deployments::id.eq(DbId::from(deployment.id)),
-            deployments::application_id.eq(application),
-            deployments::organization_id.eq(DbId::from(deployment.organization_id)),
-            deployments::kind.eq(kind_name(deployment.kind)),
-            deployments::rollback_to.eq(rollback_to),
-            deployments::requested_by.eq(&deployment.requested_by),
-            deployments::no_cache.eq(deployment.build_cache == BuildCache::Ignore),
-            deployments::job_id.eq(DbId::from(deployment.job_id)),
-            deployments::status_id.eq(DbId::from(deployment.status.id)),
-            deployments::status.eq(deployment.status.state.as_str()),
-            deployments::status_updated_at.eq(DbTs(deployment.status.updated_at)),
-            deployments::commit_hash.eq(deployment.commit.as_ref().map(CommitHash::as_str)),
-            deployments::source_digest.eq(deployment.source_digest.as_ref().map(SourceDigest::as_str)),
-            deployments::image.eq(deployment.image.as_ref().map(ImageName::as_str)),
-            deployments::container_id.eq(container.map(|container| container.id.as_str())),
-            deployments::container_name.eq(container.map(|container| container.name.as_str())),
-            deployments::container_state.eq(container.map(|container| container.state.as_str())),
-            deployments::container_address
-                .eq(container.and_then(|container| container.address).map(|address| address.to_string())),
-            deployments::container_port.eq(container.map(|container| i64::from(container.port.get()))),
-            deployments::further_copies.eq(copies::stored(&deployment.further_copies)),
-            deployments::created_at.eq(DbTs(deployment.created_at)),
-            deployments::updated_at.eq(DbTs(deployment.updated_at)),
-        ))
-        .execute(connection)?;
-    if runs {
-        return Ok(());
+/// Inserts deployments, no two of which belong to the same application.
+pub(super) fn insert(connection: &mut AnyConnection, deployments: &[&Deployment]) -> Result<(), QueryError> {
+    let applications = || deployments.iter().map(|deployment| DbId::from(deployment.application_id));
+    hold_each(connection, applications())?;
+    let runs = applications::live_deployment_id.is_not_null().and(applications::is_stopped.eq(false));
+    let known: Vec<(DbId, DbId, bool)> = applications::table
+        .filter(applications::id.one_of(applications()))
+        .filter(applications::deleted_at.is_null())
+        .select((applications::id, applications::organization_id, runs))
+        .load(connection)?;
+    let known: HashMap<(Uuid, Uuid), bool> =
+        known.into_iter().map(|(id, organization, runs)| ((id.0, organization.0), runs)).collect();
+    let mut idle = Vec::new();
+    for deployment in deployments {
+        match known.get(&(deployment.application_id.into(), deployment.organization_id.into())) {
+            Some(true) => {}
+            Some(false) => idle.push(DbId::from(deployment.application_id)),
+            None => return Err(StoreError::Stale.into()),
+        }
     }
-    let queued = ApplicationState::UnderWay(domain::Progress::Queued);
-    set_state(connection, vec![application], queued, deployment.created_at)
+    let rows: Vec<NewRow> = deployments.iter().map(|deployment| NewRow::from(*deployment)).collect();
+    insert_in_chunks!(connection, deployments::table, rows);
+    let last = deployments.iter().map(|deployment| deployment.created_at).max();
+    match last.filter(|_| !idle.is_empty()) {
+        Some(at) => set_state(connection, idle, ApplicationState::InProgress(domain::Progress::Queued), at),
+        None => Ok(()),
+    }
 }
 
 fn advance(
@@ -119,7 +102,7 @@ fn advance(
     let application = held_application_of(connection, id)?.ok_or(StoreError::Stale)?;
     let from = match progress.state {
         Some(to) => DeploymentState::before(to),
-        None => DeploymentState::ALL.into_iter().filter(|state| !state.is_over()).collect(),
+        None => DeploymentState::ALL.into_iter().filter(|state| !state.is_final()).collect(),
     };
     let digest = match &progress.commit {
         Some(commit) => digest_of(connection, application, commit)?,

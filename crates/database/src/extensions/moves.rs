@@ -117,7 +117,7 @@ pub(super) fn finish(
 
 /// Rejects a state that is not final.
 fn require_over(state: ExecutionState) -> Result<(), QueryError> {
-    if state.is_over() { Ok(()) } else { Err(StoreError::Stale.into()) }
+    if state.is_final() { Ok(()) } else { Err(StoreError::Stale.into()) }
 }
 
 /// Cancels the pending steps of runs, and ends the running one of each.
@@ -154,7 +154,7 @@ fn end_steps(
 /// Ends the runs whose jobs have finished, with the job's outcome.
 pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Result<(), QueryError> {
     let mut by_end: BTreeMap<(&'static str, String), (ExecutionState, Vec<DbId>)> = BTreeMap::new();
-    for (id, job, reason) in strays(connection)? {
+    for (id, job, reason) in mismatches(connection)? {
         let ExecutionEnd { state, error_message, .. } = ExecutionEnd::after_job(job, reason.as_deref());
         by_end.entry((state.as_str(), error_message)).or_insert((state, Vec::new())).1.push(id);
     }
@@ -176,7 +176,7 @@ pub(super) fn follow_jobs(connection: &mut AnyConnection, at: Timestamp) -> Resu
 
 /// Returns the open runs whose job has finished, with its outcome and reason. On PostgreSQL no other
 /// transaction changes them until this one ends.
-fn strays(connection: &mut AnyConnection) -> Result<Vec<(DbId, JobState, Option<String>)>, QueryError> {
+fn mismatches(connection: &mut AnyConnection) -> Result<Vec<(DbId, JobState, Option<String>)>, QueryError> {
     let rows: Vec<(DbId, String, Option<String>)> = extension_executions::table
         .inner_join(jobs::table.on(jobs::id.eq(extension_executions::job_id)))
         .filter(is_open())
@@ -189,10 +189,10 @@ fn strays(connection: &mut AnyConnection) -> Result<Vec<(DbId, JobState, Option<
         return Ok(Vec::new());
     }
     let held = held_open(connection, rows.iter().map(|(id, ..)| *id).collect())?;
-    let stray = |(id, state, reason): (DbId, String, Option<String>)| {
+    let mismatch = |(id, state, reason): (DbId, String, Option<String>)| {
         Ok((id, JobState::try_from(state).map_err(QueryError::unreadable)?, reason))
     };
-    rows.into_iter().filter(|(id, ..)| held.contains(id)).map(stray).collect()
+    rows.into_iter().filter(|(id, ..)| held.contains(id)).map(mismatch).collect()
 }
 
 /// Returns those of the runs that are still open, locked in a fixed order to avoid deadlocks.

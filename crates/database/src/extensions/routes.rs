@@ -118,7 +118,7 @@ fn taken_unless(is_ours: bool) -> Result<(), QueryError> {
 }
 
 /// Sets the container address of a name.
-pub(super) fn lead_to(
+pub(super) fn set_route_address(
     connection: &mut AnyConnection,
     id: ExtensionRouteId,
     address: IpAddr,

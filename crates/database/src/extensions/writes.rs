@@ -4,6 +4,7 @@ use diesel::{dsl::exists, prelude::*, sql_types::Bool};
 use launchway_domain::{
     clock::Timestamp,
     extensions::{ExtensionKey, Write},
+    ids::SubjectId,
     organizations::Scope,
     store::{Rule, StoreError},
 };
@@ -12,8 +13,10 @@ use super::{moves, publish, requests, routes};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
+    dialect::hold_one,
     error::{QueryError, guarded},
-    schema::{extension_executions, extension_installations, extensions},
+    homes::bind_extension,
+    schema::{extension_executions, extension_installations, extensions, homes},
     statement::{ListComparison as _, Literal, StatementCache as _, literal},
 };
 
@@ -25,8 +28,9 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
         Write::Withdraw { keep, at } => publish::withdraw(connection, keep, *at),
         Write::Fork(extension) => publish::fork(connection, extension),
         Write::Delete { scope, key, at } => delete(connection, *scope, key, *at),
-        Write::Request { execution, steps, installs } => {
-            requests::request(connection, execution, steps, *installs)
+        Write::Request { execution, steps, installs, home } => {
+            requests::request(connection, execution, steps, *installs)?;
+            home.as_ref().map_or(Ok(()), |(home, subject)| bind_extension(connection, home, *subject))
         }
         Write::Begin { id, server_hostname, at } => moves::begin(connection, *id, server_hostname, *at),
         Write::BeginStep { execution, order, at } => moves::begin_step(connection, (*execution, *order), *at),
@@ -36,12 +40,13 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
         Write::Finish { id, end, at } => moves::finish(connection, *id, end, *at),
         Write::FollowJobs { at } => moves::follow_jobs(connection, *at),
         Write::AddRoute(route) => routes::add(connection, route),
-        Write::MoveRoute { id, address } => routes::lead_to(connection, *id, *address),
+        Write::MoveRoute { id, address } => routes::set_route_address(connection, *id, *address),
         Write::RemoveRoute { scope, extension, host } => {
             guarded(routes::remove(connection, *scope, extension, Some(host))?)
         }
-        Write::Uninstall { scope, extension, with_volumes } => {
-            uninstall(connection, *scope, extension, *with_volumes)
+        Write::Uninstall { scope, extension, subject, with_volumes } => {
+            uninstall(connection, *scope, extension, *with_volumes)?;
+            leave_home(connection, *scope, extension, *subject)
         }
     }
 }
@@ -85,6 +90,29 @@ fn uninstall(
             diesel::delete(extension_installations::table.find((DbId::from(scope.id()), key.as_str())))
                 .execute(connection)?;
         }
+    }
+    Ok(())
+}
+
+/// Forgets the machine of an extension that is not installed any more, neither it nor, for that of all, another one of its
+/// organization.
+fn leave_home(
+    connection: &mut AnyConnection,
+    scope: Scope,
+    key: &ExtensionKey,
+    subject: SubjectId,
+) -> Result<(), QueryError> {
+    let organization = DbId::from(scope.id());
+    hold_one(connection, organization)?;
+    let installed = extension_installations::table
+        .filter(extension_installations::organization_id.eq(organization))
+        .select(extension_installations::extension_key);
+    let installed: Vec<String> = installed.load(connection)?;
+    if !installed.iter().any(|other| other == key.as_str()) {
+        diesel::delete(homes::table.find(DbId::from(subject))).execute(connection)?;
+    }
+    if installed.is_empty() {
+        diesel::delete(homes::table.find(organization)).execute(connection)?;
     }
     Ok(())
 }

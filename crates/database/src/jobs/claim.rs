@@ -19,7 +19,7 @@ use crate::{
     connection::AnyConnection,
     dialect::{Lock, hold},
     error::QueryError,
-    schema::{job_turns, jobs},
+    schema::{homes, job_turns, jobs},
     statement::{StatementCache as _, literal},
 };
 
@@ -28,17 +28,20 @@ diesel::alias!(jobs as busy: Busy);
 /// The number of times that a claim chooses again when the chosen job was changed meanwhile.
 const LOOKS: u32 = 8;
 
-/// Selects the jobs whose subject has none that runs, and none that another server than `$server` has begun and has to
-/// revert first. The subquery does not depend on the job, so that it is run once and not for each queued job.
+/// Selects the jobs whose subject has none that runs, none that another server than `$server` has begun and has to revert
+/// first, and no home on another server. The subqueries do not depend on the job, so that they are run once and not for each
+/// queued job.
 macro_rules! has_free_subject {
     ($server:expr) => {
-        jobs::subject.ne_all(
-            busy.filter(
-                literal::<Bool>("busy.state = 'running'").or(literal::<Bool>("busy.state = 'queued'")
-                    .and(busy.field(jobs::runs_on).is_not_null())
-                    .and(busy.field(jobs::runs_on).assume_not_null().ne($server))),
-            )
-            .select(busy.field(jobs::subject)),
+        jobs::subject.ne_all(homes::table.filter(homes::server.ne($server)).select(homes::subject)).and(
+            jobs::subject.ne_all(
+                busy.filter(
+                    literal::<Bool>("busy.state = 'running'").or(literal::<Bool>("busy.state = 'queued'")
+                        .and(busy.field(jobs::runs_on).is_not_null())
+                        .and(busy.field(jobs::runs_on).assume_not_null().ne($server))),
+                )
+                .select(busy.field(jobs::subject)),
+            ),
         )
     };
 }

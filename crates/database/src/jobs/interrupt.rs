@@ -67,7 +67,7 @@ pub(super) fn rescue(
     boot: BootId,
     now: Timestamp,
 ) -> Result<Vec<Rescued>, QueryError> {
-    undo_the_future(connection, now)?;
+    move_times_to_present(connection, now)?;
     let has_ended = jobs::lease_until.le(DbTs(now));
     let is_left_over =
         jobs::lease_instance.eq(DbId::from(instance)).and(jobs::lease_boot.ne(DbId::from(boot)));
@@ -99,7 +99,7 @@ pub(super) fn rescue(
 
 /// Moves times that are too far in the future to the present. They come from a clock that was set back
 /// later.
-fn undo_the_future(connection: &mut AnyConnection, now: Timestamp) -> Result<(), QueryError> {
+fn move_times_to_present(connection: &mut AnyConnection, now: Timestamp) -> Result<(), QueryError> {
     let due = diesel::update(jobs::table)
         .filter(waits())
         .filter(jobs::run_at.gt(DbTs(now + HORIZON)))
@@ -143,7 +143,7 @@ pub(super) fn give_back(
             Event::PutBack if !job.kind.has_to_be_taken_back() => interruption.run_at,
             _ => job.run_at,
         },
-        finished_at: state.is_over().then_some(interruption.at),
+        finished_at: state.is_final().then_some(interruption.at),
         superseded_by: newer.filter(|_| event == Event::Supersede),
         reason: Some(interruption.reason.clone()),
         // A queued job is wanted: the next attempt reverts the earlier one.

@@ -1,6 +1,11 @@
 //! Writes jobs to the database, together with other changes.
 
-use diesel::prelude::*;
+use std::collections::BTreeSet;
+
+use diesel::{
+    prelude::*,
+    sql_types::{Array, Text},
+};
 use launchway_domain::{
     clock::Timestamp,
     ids::{JobId, SubjectId},
@@ -8,15 +13,16 @@ use launchway_domain::{
     organizations::Scope,
     store::StoreError,
 };
+use uuid::Uuid;
 
 use super::{
     interrupt::no_lease,
     rows::{held_by, held_job, waits_replaceable},
 };
 use crate::{
-    columns::{DbId, DbTs},
+    columns::{DbId, DbTs, Id, Ts},
     connection::AnyConnection,
-    dialect::{each_backend, hold_one},
+    dialect::{each_backend, hold_each, hold_one, insert_in_chunks},
     error::{QueryError, guarded},
     schema::{job_turns, jobs},
     statement::StatementCache as _,
@@ -25,7 +31,7 @@ use crate::{
 /// Applies one change.
 pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
     match write {
-        Write::Enqueue(job) => enqueue(connection, job),
+        Write::Enqueue(job) => enqueue(connection, &[job]),
         Write::RequestCancel { scope, id, at } => request_cancel(connection, *scope, *id, *at),
         Write::RequestCancelAll { scope, subject, at } => {
             request_cancel_all(connection, *scope, *subject, *at)
@@ -35,49 +41,100 @@ pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(),
     }
 }
 
-fn enqueue(connection: &mut AnyConnection, job: &NewJob) -> Result<(), QueryError> {
-    if job.replaceable {
-        hold_one(connection, job.subject.into())?;
-        supersede(connection, job)?;
+/// Enqueues jobs, no two of which have the same subject.
+pub(crate) fn enqueue(connection: &mut AnyConnection, jobs: &[&NewJob]) -> Result<(), QueryError> {
+    let replaceable: Vec<&NewJob> = jobs.iter().copied().filter(|job| job.replaceable).collect();
+    hold_each(connection, replaceable.iter().map(|job| DbId::from(job.subject)))?;
+    supersede(connection, &replaceable)?;
+    let rows: Vec<NewRow<'_>> = jobs.iter().map(|job| NewRow::from(*job)).collect();
+    insert_in_chunks!(connection, jobs::table, rows);
+    let organizations: BTreeSet<Uuid> = jobs.iter().map(|job| job.scope.id().into()).collect();
+    for organization in organizations {
+        let turn = (job_turns::organization_id.eq(DbId(organization)), job_turns::last_turn.eq(0));
+        each_backend!(connection, backend => diesel::insert_into(job_turns::table)
+            .values(turn)
+            .on_conflict(job_turns::organization_id)
+            .do_nothing()
+            .execute(backend))?;
     }
-    diesel::insert_into(jobs::table)
-        .values((
-            jobs::id.eq(DbId::from(job.id)),
-            jobs::kind.eq(job.kind.as_str()),
-            jobs::organization_id.eq(DbId::from(job.scope.id())),
-            jobs::subject.eq(DbId::from(job.subject)),
-            jobs::replaceable.eq(job.replaceable),
-            jobs::payload.eq(&job.payload),
-            jobs::pool.eq(job.pool.as_str()),
-            jobs::state.eq(JobState::Queued.as_str()),
-            jobs::attempt.eq(0),
-            jobs::excused.eq(0),
-            jobs::run_at.eq(DbTs(job.run_at)),
-            jobs::enqueued_at.eq(DbTs(job.enqueued_at)),
-        ))
-        .execute(connection)?;
-    let turn = (job_turns::organization_id.eq(DbId::from(job.scope.id())), job_turns::last_turn.eq(0));
-    each_backend!(connection, backend => diesel::insert_into(job_turns::table)
-        .values(turn)
-        .on_conflict(job_turns::organization_id)
-        .do_nothing()
-        .execute(backend))?;
     Ok(())
 }
 
-/// Ends the queued job that `job` supersedes.
-fn supersede(connection: &mut AnyConnection, job: &NewJob) -> Result<(), QueryError> {
+#[derive(Insertable)]
+#[diesel(table_name = jobs)]
+struct NewRow<'a> {
+    id: DbId,
+    kind: &'static str,
+    organization_id: DbId,
+    subject: DbId,
+    replaceable: bool,
+    payload: &'a str,
+    pool: &'static str,
+    state: &'static str,
+    attempt: i32,
+    excused: i32,
+    run_at: DbTs,
+    enqueued_at: DbTs,
+}
+
+impl<'a> From<&'a NewJob> for NewRow<'a> {
+    fn from(job: &'a NewJob) -> Self {
+        Self {
+            id: job.id.into(),
+            kind: job.kind.as_str(),
+            organization_id: job.scope.id().into(),
+            subject: job.subject.into(),
+            replaceable: job.replaceable,
+            payload: &job.payload,
+            pool: job.pool.as_str(),
+            state: JobState::Queued.as_str(),
+            attempt: 0,
+            excused: 0,
+            run_at: DbTs(job.run_at),
+            enqueued_at: DbTs(job.enqueued_at),
+        }
+    }
+}
+
+/// Ends the queued jobs that `newer` ones supersede.
+fn supersede(connection: &mut AnyConnection, newer: &[&NewJob]) -> Result<(), QueryError> {
+    match (connection, newer) {
+        (AnyConnection::Postgres(postgres), [_, _, ..]) => supersede_together(postgres, newer),
+        (connection, _) => newer.iter().try_for_each(|job| supersede_by(connection, job)),
+    }
+}
+
+fn supersede_by(connection: &mut AnyConnection, newer: &NewJob) -> Result<(), QueryError> {
     diesel::update(jobs::table)
-        .filter(jobs::subject.eq(DbId::from(job.subject)))
-        .filter(jobs::kind.eq(job.kind.as_str()))
+        .filter(jobs::subject.eq(DbId::from(newer.subject)))
+        .filter(jobs::kind.eq(newer.kind.as_str()))
         .filter(waits_replaceable())
         .set((
             jobs::state.eq(JobState::Superseded.as_str()),
-            jobs::superseded_by.eq(DbId::from(job.id)),
-            jobs::finished_at.eq(DbTs(job.enqueued_at)),
+            jobs::superseded_by.eq(DbId::from(newer.id)),
+            jobs::finished_at.eq(DbTs(newer.enqueued_at)),
         ))
         .cached()
         .execute(connection)?;
+    Ok(())
+}
+
+/// Does the same for several in one round trip. It is not kept prepared: the plan depends on their number.
+fn supersede_together(postgres: &mut PgConnection, newer: &[&NewJob]) -> Result<(), QueryError> {
+    const STATEMENT: &str = "\
+        UPDATE jobs SET state = $1, superseded_by = newer.id, finished_at = newer.at \
+        FROM unnest($2, $3, $4, $5) AS newer (subject, kind, id, at) \
+        WHERE jobs.subject = newer.subject AND jobs.kind = newer.kind AND jobs.state = 'queued' AND jobs.replaceable";
+    let ids = |id: fn(&NewJob) -> DbId| newer.iter().map(|job| id(job)).collect::<Vec<_>>();
+    let kinds: Vec<&str> = newer.iter().map(|job| job.kind.as_str()).collect();
+    let times: Vec<DbTs> = newer.iter().map(|job| DbTs(job.enqueued_at)).collect();
+    diesel::sql_query(STATEMENT)
+        .bind::<Text, _>(JobState::Superseded.as_str())
+        .bind::<Array<Id>, _>(ids(|job| job.subject.into()))
+        .bind::<Array<Text>, _>(kinds)
+        .bind::<Array<Id>, _>(ids(|job| job.id.into()))
+        .bind::<Array<Ts>, _>(times)
+        .execute(postgres)?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use diesel::{prelude::*, upsert::excluded};
 use launchway_domain::{
     clock::Timestamp,
     ids::DeploymentId,
-    logs::{Level, LogLimits, NewLine, Write},
+    logs::{Level, LogLimits, NewLine},
     store::StoreError,
 };
 use uuid::Uuid;
@@ -18,21 +18,20 @@ use super::{Estimates, rows::NewRow, usage};
 use crate::{
     columns::{DbId, DbTs},
     connection::AnyConnection,
-    dialect::{each_backend, hold_one, insert_in_chunks},
+    dialect::{hold_each, insert_in_chunks, upsert_in_chunks},
     error::QueryError,
     schema::{application_logs, applications, deployment_log_heads, log_heads},
     search::lower_case,
     statement::{ListComparison as _, StatementCache as _},
 };
 
-/// Applies one change.
-pub(crate) fn apply(connection: &mut AnyConnection, write: &Write) -> Result<(), QueryError> {
-    let Write::Append(lines) = write;
-    // Other writes of the transaction may need these locks, which come before those of heads.
-    for application in applications_of(lines) {
-        hold_one(connection, DbId(application))?;
-    }
-    append(connection, lines)
+/// Locks the applications of lines that are appended later in the transaction: other writes may need these locks, which
+/// come before those of heads.
+pub(crate) fn hold<'a>(
+    connection: &mut AnyConnection,
+    lines: impl IntoIterator<Item = &'a NewLine>,
+) -> Result<(), QueryError> {
+    hold_each(connection, applications_of(lines).into_iter().map(DbId))
 }
 
 /// The limits of logs, and the estimates of what they take.
@@ -47,14 +46,7 @@ pub(super) fn append_within(
     lines: &[NewLine],
     limits: &Limits,
 ) -> Result<(), QueryError> {
-    append(connection, lines)?;
-    let there = those_that_are_there(connection, applications_of(lines))?;
-    let mut appended: BTreeMap<Uuid, i64> = there.into_iter().map(|application| (application, 0)).collect();
-    for line in lines {
-        if let Some(bytes) = appended.get_mut(&line.application_id.into()) {
-            *bytes += usage::bytes_of(&line.text);
-        }
-    }
+    let appended = append(connection, lines)?;
     usage::enforce(connection, appended, limits)
 }
 
@@ -66,9 +58,7 @@ pub(super) fn require_last_printed(
     after: Option<Timestamp>,
     lines: &[NewLine],
 ) -> Result<(), QueryError> {
-    for application in applications_of(lines) {
-        hold_one(connection, DbId(application))?;
-    }
+    hold(connection, lines)?;
     let printed: Option<Option<DbTs>> = deployment_log_heads::table
         .filter(deployment_log_heads::deployment_id.eq(DbId::from(deployment)))
         .select(deployment_log_heads::last_printed_at)
@@ -83,40 +73,43 @@ pub(super) fn require_last_printed(
     }
 }
 
-fn applications_of(lines: &[NewLine]) -> BTreeSet<Uuid> {
-    lines.iter().map(|line| line.application_id.into()).collect()
+fn applications_of<'a>(lines: impl IntoIterator<Item = &'a NewLine>) -> BTreeSet<Uuid> {
+    lines.into_iter().map(|line| line.application_id.into()).collect()
 }
 
-/// Appends lines to the logs of their applications. Those of a deleted application are dropped.
-pub(crate) fn append(connection: &mut AnyConnection, lines: &[NewLine]) -> Result<(), QueryError> {
-    let there = those_that_are_there(connection, applications_of(lines))?;
+/// Appends lines to the logs of their applications, and returns the bytes that were appended to each. Lines of a deleted
+/// application are dropped.
+pub(crate) fn append(
+    connection: &mut AnyConnection,
+    lines: &[NewLine],
+) -> Result<BTreeMap<Uuid, i64>, QueryError> {
+    let there = match lines {
+        [] => BTreeSet::new(),
+        lines => existing_applications(connection, applications_of(lines))?,
+    };
     let lines: Vec<&NewLine> =
         lines.iter().filter(|line| there.contains(&line.application_id.into())).collect();
     if lines.is_empty() {
-        return Ok(());
+        return Ok(BTreeMap::new());
     }
     let mut ends = hold_ends(connection, &lines)?;
     let mut deployment_ends = deployment_ends(connection, &lines)?;
-    let mut rows = Vec::with_capacity(lines.len());
+    let (mut rows, mut bytes) = (Vec::with_capacity(lines.len()), BTreeMap::new());
     for line in lines {
         let end = ends.entry(line.application_id.into()).or_default();
         *end += 1;
         let deployment_end = deployment_ends.entry(deployment_of(line)).or_default();
         deployment_end.take(line);
         rows.push(row(line, *end, deployment_end.last_number));
-    }
-    let mut bytes: BTreeMap<Uuid, i64> = BTreeMap::new();
-    for row in &rows {
-        *bytes.entry(row.application_id.0).or_default() += usage::bytes_of(&row.log);
+        *bytes.entry(line.application_id.into()).or_default() += usage::bytes_of(&line.text);
     }
     insert_in_chunks!(connection, application_logs::table, &rows);
-    for (application, bytes) in bytes {
-        usage::add(connection, DbId(application), bytes)?;
-    }
-    deployment_ends.into_iter().try_for_each(|(deployment, end)| move_end(connection, deployment, end))
+    usage::add(connection, &bytes)?;
+    move_ends(connection, deployment_ends)?;
+    Ok(bytes)
 }
 
-fn those_that_are_there(
+fn existing_applications(
     connection: &mut AnyConnection,
     ids: BTreeSet<Uuid>,
 ) -> Result<BTreeSet<Uuid>, QueryError> {
@@ -136,25 +129,29 @@ fn hold_ends(connection: &mut AnyConnection, lines: &[&NewLine]) -> Result<BTree
         *more.entry(line.application_id.into()).or_default() += 1;
     }
     // In a fixed order, to avoid deadlocks.
-    let hold = |(application, more)| Ok((application, hold_end(connection, application, more)? - more));
-    more.into_iter().map(hold).collect()
-}
-
-fn hold_end(connection: &mut AnyConnection, application: Uuid, more: i64) -> Result<i64, QueryError> {
-    let head = (
-        log_heads::application_id.eq(DbId(application)),
-        log_heads::first_number.eq(1),
-        log_heads::last_number.eq(more),
-    );
+    let heads: Vec<_> = more
+        .iter()
+        .map(|(application, more)| {
+            (
+                log_heads::application_id.eq(DbId(*application)),
+                log_heads::first_number.eq(1),
+                log_heads::last_number.eq(*more),
+            )
+        })
+        .collect();
     let longer = log_heads::last_number.eq(log_heads::last_number + excluded(log_heads::last_number));
-    Ok(each_backend!(connection, backend => diesel::insert_into(log_heads::table)
-        .values(head)
-        .on_conflict(log_heads::application_id)
-        .do_update()
-        .set(longer)
-        .returning(log_heads::last_number)
-        .cached()
-        .get_result(backend))?)
+    let mut ends: Vec<(DbId, i64)> = Vec::with_capacity(heads.len());
+    upsert_in_chunks!(connection, &heads, (backend, heads) => {
+        let upsert = diesel::insert_into(log_heads::table)
+            .values(heads)
+            .on_conflict(log_heads::application_id)
+            .do_update()
+            .set(longer)
+            .returning((log_heads::application_id, log_heads::last_number));
+        ends.extend(upsert.cached().get_results::<(DbId, i64)>(backend)?);
+    });
+    let before = |(application, end): (DbId, i64)| (application.0, end - more[&application.0]);
+    Ok(ends.into_iter().map(before).collect())
 }
 
 /// A deployment and its application.
@@ -204,27 +201,33 @@ fn deployment_ends(
     Ok(rows.into_iter().map(end).filter(|(deployment, _)| appended.contains(deployment)).collect())
 }
 
-fn move_end(
+fn move_ends(
     connection: &mut AnyConnection,
-    (deployment, application): Deployment,
-    end: DeploymentEnd,
+    ends: BTreeMap<Deployment, DeploymentEnd>,
 ) -> Result<(), QueryError> {
+    let heads: Vec<_> = ends
+        .into_iter()
+        .map(|((deployment, application), end)| {
+            (
+                deployment_log_heads::deployment_id.eq(DbId(deployment)),
+                deployment_log_heads::application_id.eq(DbId(application)),
+                deployment_log_heads::first_number.eq(1),
+                deployment_log_heads::last_number.eq(end.last_number),
+                deployment_log_heads::last_printed_at.eq(end.last_printed_at.map(DbTs)),
+            )
+        })
+        .collect();
     let moved = (
-        deployment_log_heads::last_number.eq(end.last_number),
-        deployment_log_heads::last_printed_at.eq(end.last_printed_at.map(DbTs)),
+        deployment_log_heads::last_number.eq(excluded(deployment_log_heads::last_number)),
+        deployment_log_heads::last_printed_at.eq(excluded(deployment_log_heads::last_printed_at)),
     );
-    each_backend!(connection, backend => diesel::insert_into(deployment_log_heads::table)
-        .values((
-            deployment_log_heads::deployment_id.eq(DbId(deployment)),
-            deployment_log_heads::application_id.eq(DbId(application)),
-            deployment_log_heads::first_number.eq(1),
-            moved,
-        ))
+    upsert_in_chunks!(connection, &heads, (backend, heads) => diesel::insert_into(deployment_log_heads::table)
+        .values(heads)
         .on_conflict((deployment_log_heads::deployment_id, deployment_log_heads::application_id))
         .do_update()
         .set(moved)
         .cached()
-        .execute(backend))?;
+        .execute(backend)?);
     Ok(())
 }
 

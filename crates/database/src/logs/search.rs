@@ -8,7 +8,7 @@ use launchway_domain::{
     page::PageRequest,
 };
 
-use super::{Stretch, matching, newest_first, searched_text};
+use super::{NumberRange, matching, newest_first, searched_text};
 use crate::{
     columns::DbId,
     connection::{AnyConnection, MultiBackend},
@@ -25,7 +25,7 @@ use crate::{
 /// Returns a page of the lines of `whole` that contain a term and pass the filter, and the number of all of them.
 pub(super) fn page_of(
     connection: &mut AnyConnection,
-    whole: &Stretch,
+    whole: &NumberRange,
     (filter, term): (&LogFilter, &str),
     page: PageRequest,
     cache: &CountCache,
@@ -40,7 +40,7 @@ pub(super) fn page_of(
 
 /// Returns the numbers from the first to the last line of a range, by which the index knows them. Between lines of a
 /// deployment there may be those of others.
-fn numbers(connection: &mut AnyConnection, whole: &Stretch) -> Result<RangeInclusive<i64>, QueryError> {
+fn numbers(connection: &mut AnyConnection, whole: &NumberRange) -> Result<RangeInclusive<i64>, QueryError> {
     if whole.deployment.is_none() || whole.numbers.is_empty() {
         return Ok(whole.numbers.clone());
     }

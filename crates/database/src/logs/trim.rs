@@ -1,5 +1,7 @@
 //! Deletes the oldest lines of logs in the database.
 
+use std::collections::BTreeMap;
+
 use diesel::{dsl::max, prelude::*};
 
 use super::usage;
@@ -68,7 +70,8 @@ pub(super) fn forget(
         .cached()
         .execute(connection)?;
     forget_lines_before(connection, application, last + 1)?;
-    usage::add(connection, application, -deployments.iter().map(|(_, _, bytes)| bytes).sum::<i64>())?;
+    let freed = deployments.iter().map(|(_, _, bytes)| bytes).sum::<i64>();
+    usage::add(connection, &BTreeMap::from([(application.0, -freed)]))?;
     for (deployment, last, _) in deployments {
         diesel::update(deployment_log_heads::table.find((deployment, application)))
             .set(deployment_log_heads::first_number.eq(last.unwrap_or_default() + 1))

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     columns::DbId,
     connection::AnyConnection,
-    dialect::each_backend,
+    dialect::upsert_in_chunks,
     error::QueryError,
     schema::{application_logs, applications, log_heads, log_usage},
     statement::{Literal, StatementCache as _, literal},
@@ -47,16 +47,22 @@ pub(super) fn line_bytes(connection: &AnyConnection, is_sum: bool) -> Literal<Bi
     })
 }
 
-/// Adds to the bytes of an application's log; a negative number subtracts.
-pub(super) fn add(connection: &mut AnyConnection, application: DbId, bytes: i64) -> Result<(), QueryError> {
-    let row = (log_usage::application_id.eq(application), log_usage::bytes.eq(bytes));
-    each_backend!(connection, backend => diesel::insert_into(log_usage::table)
-        .values(row)
+/// Adds to the bytes of applications' logs; a negative number subtracts.
+pub(super) fn add(connection: &mut AnyConnection, bytes: &BTreeMap<Uuid, i64>) -> Result<(), QueryError> {
+    let rows: Vec<_> = bytes
+        .iter()
+        .map(|(application, bytes)| {
+            (log_usage::application_id.eq(DbId(*application)), log_usage::bytes.eq(*bytes))
+        })
+        .collect();
+    let sum = log_usage::bytes.eq(log_usage::bytes + excluded(log_usage::bytes));
+    upsert_in_chunks!(connection, &rows, (backend, rows) => diesel::insert_into(log_usage::table)
+        .values(rows)
         .on_conflict(log_usage::application_id)
         .do_update()
-        .set(log_usage::bytes.eq(log_usage::bytes + excluded(log_usage::bytes)))
+        .set(sum)
         .cached()
-        .execute(backend))?;
+        .execute(backend)?);
     Ok(())
 }
 
@@ -189,5 +195,5 @@ fn note(
         text: format!("The oldest {lines} lines ({} KiB) were removed ({setting})", freed >> 10),
         at: at.into(),
     };
-    append(connection, &[line])
+    append(connection, &[line]).map(drop)
 }

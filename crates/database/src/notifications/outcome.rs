@@ -75,7 +75,7 @@ pub(super) fn record(
     }
     let after = match next {
         Next::Done => After::Delivered,
-        Next::Again(at) => match why_off(connection, config)? {
+        Next::Again(at) => match disabled_reason(connection, config)? {
             None => After::Waits(at),
             Some(reason) => After::Dead(reason.to_owned()),
         },
@@ -214,7 +214,7 @@ pub(super) fn end_waiting(
 }
 
 /// Returns the reason why a channel is off; `None` for an active one.
-pub(super) fn why_off(
+pub(super) fn disabled_reason(
     connection: &mut AnyConnection,
     config: DbId,
 ) -> Result<Option<&'static str>, QueryError> {
@@ -265,7 +265,7 @@ pub(super) fn rescue(
             .filter(deliveries::id.one_of(ids))
             .filter(is_sent())
             .filter(has_ended().or(is_left_over()));
-        rescued += match why_off(connection, DbId(config))? {
+        rescued += match disabled_reason(connection, DbId(config))? {
             None => still_lost
                 .set((
                     deliveries::state.eq(DeliveryState::Pending.as_str()),

@@ -13,7 +13,7 @@ use super::{
     announcements::announce,
     configs::{self, WebhookChanges},
     mail,
-    outcome::{end_waiting, why_off},
+    outcome::{disabled_reason, end_waiting},
 };
 use crate::{
     columns::{DbId, DbTs},
@@ -60,7 +60,7 @@ fn replay(
         .first(connection)
         .optional()?;
     let config = config.ok_or(StoreError::Stale)?;
-    if why_off(connection, config)?.is_some() {
+    if disabled_reason(connection, config)?.is_some() {
         return Err(StoreError::Stale.into());
     }
     guarded(

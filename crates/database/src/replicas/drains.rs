@@ -5,7 +5,7 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::ContainerId,
     ids::InstanceId,
-    replicas::{ALIVE_WITHIN, Drain, LONGEST_DRAIN, Patience, RETURNS_WITHIN},
+    replicas::{ALIVE_WITHIN, Drain, DrainScope, LONGEST_DRAIN, RETURNS_WITHIN},
 };
 
 use super::{database_now, rows::seen_within};
@@ -23,10 +23,10 @@ pub(super) fn request(
     connection: &mut AnyConnection,
     replica: InstanceId,
     drain: &Drain,
-    patience: Patience,
+    drain_scope: DrainScope,
 ) -> Result<usize, QueryError> {
     let now = database_now(connection)?;
-    let others = expected(connection, patience, now)?;
+    let others = expected(connection, drain_scope, now)?;
     let others: Vec<DbId> = others.into_iter().filter(|other| *other != DbId::from(replica)).collect();
     for other in &others {
         let row = (
@@ -56,14 +56,14 @@ pub(super) fn request(
 /// Returns the replicas whose drain is waited for.
 fn expected(
     connection: &mut AnyConnection,
-    patience: Patience,
+    drain_scope: DrainScope,
     now: Timestamp,
 ) -> Result<Vec<DbId>, QueryError> {
     let alive = seen_within(ALIVE_WITHIN, now).and(replicas::left_at.is_null());
     let ids = replicas::table.select(replicas::id);
-    Ok(match patience {
-        Patience::Living => ids.filter(alive).load(connection)?,
-        Patience::Returning => {
+    Ok(match drain_scope {
+        DrainScope::Living => ids.filter(alive).load(connection)?,
+        DrainScope::Returning => {
             // One that was refused at its start never had a route.
             let returns = seen_within(RETURNS_WITHIN, now).and(replicas::routes_seen.gt(0));
             ids.filter(alive.or(returns)).load(connection)?
@@ -74,10 +74,10 @@ fn expected(
 pub(super) fn undrained(
     connection: &mut AnyConnection,
     drain: &Drain,
-    patience: Patience,
+    drain_scope: DrainScope,
 ) -> Result<usize, QueryError> {
     let now = database_now(connection)?;
-    let expected = expected(connection, patience, now)?;
+    let expected = expected(connection, drain_scope, now)?;
     let undrained: i64 = drains::table
         .filter(drains::application_id.eq(DbId::from(drain.application)))
         .filter(drains::container.eq(container(drain)))

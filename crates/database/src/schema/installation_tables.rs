@@ -63,3 +63,16 @@ table! {
         version -> Text,
     }
 }
+
+table! {
+    use diesel::sql_types::*;
+    use super::super::super::columns::Id;
+
+    homes (subject) {
+        subject -> Id,
+        server -> Id,
+        engine -> Text,
+        node -> Text,
+        machine -> Text,
+    }
+}

@@ -19,7 +19,7 @@ type Newest = (Option<DbId>, String, Option<String>, DbTs);
 /// See [`RequireMissed`](launchway_domain::webhooks::Write::RequireMissed).
 pub(super) fn is_missed(connection: &mut AnyConnection, head: &BranchHead) -> Result<bool, QueryError> {
     let application = DbId::from(head.application);
-    if !is_followed(connection, head)? || has_dealt_with(connection, head)? {
+    if !is_followed(connection, head)? || is_handled(connection, head)? {
         return Ok(false);
     }
     let newest: Option<Newest> = deployments::table
@@ -59,7 +59,7 @@ fn is_followed(connection: &mut AnyConnection, head: &BranchHead) -> Result<bool
 }
 
 /// Returns whether the commit was deployed, may be being deployed, or was skipped.
-fn has_dealt_with(connection: &mut AnyConnection, head: &BranchHead) -> Result<bool, QueryError> {
+fn is_handled(connection: &mut AnyConnection, head: &BranchHead) -> Result<bool, QueryError> {
     let application = DbId::from(head.application);
     let of_application = || deployments::table.filter(deployments::application_id.eq(application));
     let is_open: bool = diesel::select(exists(of_application().filter(is_open()))).get_result(connection)?;

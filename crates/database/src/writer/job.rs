@@ -16,7 +16,7 @@ pub(super) trait Job: Send {
     fn run(&mut self, connection: &mut AnyConnection) -> bool;
 
     /// Returns whether the change failed because the disk is full.
-    fn met_full_storage(&self) -> bool;
+    fn failed_on_full_disk(&self) -> bool;
 
     /// Sends the caller the result, once the result of the surrounding transaction is known.
     fn answer(self: Box<Self>, transaction: Result<(), Arc<QueryError>>);
@@ -55,7 +55,7 @@ where
         keep
     }
 
-    fn met_full_storage(&self) -> bool {
+    fn failed_on_full_disk(&self) -> bool {
         matches!(&self.outcome, Some(Err(error)) if error.is_storage_full())
     }
 

@@ -1,6 +1,7 @@
 //! Contract of `ApplicationRepository` and its writes.
 
-mod commotion;
+mod changes;
+mod concurrency;
 pub(crate) mod domains;
 mod hosts;
 mod pages;

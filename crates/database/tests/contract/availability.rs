@@ -96,7 +96,7 @@ async fn a_closed_database_is_not_available(db: Database) {
 }
 
 #[tokio::test]
-async fn connections_that_the_server_cut_are_replaced_unnoticed() {
+async fn connections_that_postgres_cut_are_replaced_unnoticed() {
     let fresh = Fresh::on_postgres().await;
     let db = &fresh.database;
     let ada = Resident::of(db, "ada").await.user.id;

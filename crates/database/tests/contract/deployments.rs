@@ -1,11 +1,12 @@
 //! Contract of `DeploymentRepository` and its writes.
 
-mod commotion;
+mod concurrency;
 mod containers;
 mod follow;
 pub(crate) mod jobs;
 mod live;
 mod progress;
+mod requests;
 
 use launchway_database::Database;
 use launchway_domain::{

@@ -1,7 +1,7 @@
 //! Contract of `ExtensionRepository`, `ExecutionRepository`, `ExecutionLog` and their writes.
 
 mod catalog;
-mod commotion;
+mod concurrency;
 pub(crate) mod follow;
 mod forks;
 mod host_ports;
@@ -27,7 +27,7 @@ use launchway_testkit::builders::{ExecutionBuilder, an_execution, an_extension, 
 use crate::builders::{Resident, at, commit};
 
 /// Commits a write without an audit entry.
-async fn quietly(db: &Database, write: Write) -> Result<(), StoreError> {
+pub(crate) async fn quietly(db: &Database, write: Write) -> Result<(), StoreError> {
     db.commit(vec![write.into()]).await
 }
 
@@ -52,7 +52,7 @@ async fn fork(db: &Database, extension: &Extension) -> Result<(), StoreError> {
 }
 
 /// A stored fork of that user's organization.
-async fn a_fork(db: &Database, resident: &Resident, key: &str) -> Extension {
+pub(crate) async fn a_fork(db: &Database, resident: &Resident, key: &str) -> Extension {
     let extension = an_extension().keyed(key).forked_by(&resident.organization).created_at(at(0)).build();
     fork(db, &extension).await.unwrap();
     extension
@@ -67,7 +67,7 @@ async fn by_key(db: &Database, scope: Scope, key: &str) -> Option<Extension> {
 }
 
 /// A run requested by a user in their organization, with two steps and one that checks them.
-fn a_run_of(resident: &Resident, extension: &Extension) -> ExecutionBuilder {
+pub(crate) fn a_run_of(resident: &Resident, extension: &Extension) -> ExecutionBuilder {
     an_execution()
         .of(extension)
         .in_organization(&resident.organization)
@@ -80,8 +80,12 @@ fn a_run_of(resident: &Resident, extension: &Extension) -> ExecutionBuilder {
 
 pub(crate) type RunWithSteps = (Execution, Vec<ExecutionStep>);
 
-async fn request(db: &Database, (execution, steps): RunWithSteps, installs: bool) -> Result<(), StoreError> {
-    commit(db, Write::Request { execution: Box::new(execution), steps, installs }).await
+pub(crate) async fn request(
+    db: &Database,
+    (execution, steps): RunWithSteps,
+    installs: bool,
+) -> Result<(), StoreError> {
+    commit(db, Write::Request { execution: Box::new(execution), steps, installs, home: None }).await
 }
 
 /// A stored pending run of a catalog entry.

@@ -44,7 +44,7 @@ impl Fresh {
     }
 
     pub(crate) async fn on_postgres() -> Self {
-        Self::new(Place::Server(FreshDatabase::create())).await
+        Self::new(Place::Server(FreshDatabase::migrated())).await
     }
 
     async fn new(place: Place) -> Self {

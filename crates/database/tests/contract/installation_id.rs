@@ -78,7 +78,10 @@ fn an_inspection_of_nothing_makes_nothing() {
     let url = format!("sqlite://{}", folder.path().join("launchway.db").display()).parse().unwrap();
     assert_eq!(inspect(&url).unwrap(), Inspection::Missing);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
 
+#[test]
+fn an_inspection_of_an_empty_database_makes_nothing_on_postgres() {
     let server = FreshDatabase::create();
     let empty = Inspection::Usable {
         schema_status: SchemaStatus::Behind(migrations::known()),

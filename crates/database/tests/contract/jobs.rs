@@ -3,7 +3,7 @@
 mod bound;
 mod cancellation;
 mod claims;
-mod commotion;
+mod concurrency;
 mod depth;
 mod enqueue;
 mod fairness;
@@ -49,7 +49,7 @@ fn a_job_on(scope: Scope, subject: SubjectId) -> NewJob {
     }
 }
 
-fn worker(instance: u128, boot: u128, worker: i32) -> WorkerId {
+pub(crate) fn worker(instance: u128, boot: u128, worker: i32) -> WorkerId {
     let [instance, boot]: [Uuid; 2] = [instance, boot].map(Uuid::from_u128);
     WorkerId { instance: InstanceId::from(instance), boot: BootId::from(boot), worker }
 }
@@ -80,7 +80,7 @@ async fn settle(db: &Database, lease: Lease, outcome: Outcome, seconds: i64) -> 
     db.commit(vec![Write::Settle { lease, outcome, at: at(seconds) }.into()]).await
 }
 
-async fn job(db: &Database, scope: Scope, id: JobId) -> Job {
+pub(crate) async fn job(db: &Database, scope: Scope, id: JobId) -> Job {
     db.get(scope, id).await.unwrap().unwrap()
 }
 
@@ -88,6 +88,6 @@ async fn state(db: &Database, scope: Scope, id: JobId) -> JobState {
     job(db, scope, id).await.state
 }
 
-async fn somebody(db: &Database) -> Scope {
+pub(crate) async fn somebody(db: &Database) -> Scope {
     Resident::of(db, "ada").await.scope()
 }

@@ -2,8 +2,8 @@
 
 mod announcements;
 mod claims;
-mod commotion;
 mod completion;
+mod concurrency;
 mod configs;
 mod deployments;
 mod devices;

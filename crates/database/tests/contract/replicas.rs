@@ -5,7 +5,9 @@ use launchway_domain::{
     clock::Timestamp,
     deployments::ContainerId,
     ids::InstanceId,
-    replicas::{Drain, Patience, Pulse, Replica, ReplicaRegistry as _, ReplicaStatus, Term, Write},
+    replicas::{
+        Drain, DrainScope, HeartbeatResponse, Replica, ReplicaRegistry as _, ReplicaStatus, Term, Write,
+    },
     store::{StoreError, UnitOfWork as _},
 };
 use uuid::Uuid;
@@ -38,7 +40,7 @@ fn a_replica(number: u128) -> Replica {
     }
 }
 
-fn status(pulse: &Pulse, of: &Replica) -> ReplicaStatus {
+fn status(pulse: &HeartbeatResponse, of: &Replica) -> ReplicaStatus {
     pulse.replicas.iter().find(|one| one.replica.id == of.id).unwrap().clone()
 }
 
@@ -208,10 +210,10 @@ async fn a_drain_that_was_left_behind_says_nothing_about_the_next(db: Database) 
         db.register(replica).await.unwrap();
     }
     let drain = Drain { application: Uuid::from_u128(50).into(), container: None };
-    db.request_drain(all[0].id, &drain, Patience::Living).await.unwrap();
+    db.request_drain(all[0].id, &drain, DrainScope::Living).await.unwrap();
     db.report_drained(all[1].id, &drain).await.unwrap();
-    db.request_drain(all[0].id, &drain, Patience::Living).await.unwrap();
-    assert_eq!(db.undrained(&drain, Patience::Living).await.unwrap(), 1);
+    db.request_drain(all[0].id, &drain, DrainScope::Living).await.unwrap();
+    assert_eq!(db.undrained(&drain, DrainScope::Living).await.unwrap(), 1);
     execute(&db, "UPDATE drains SET requested_at = AGO", 26 * 3600).await;
     db.heartbeat(&all[0]).await.unwrap();
     assert_eq!(db.drains(all[1].id).await.unwrap(), [], "nobody waits for it any more");
@@ -226,29 +228,29 @@ async fn drains_are_done_by_the_others(db: Database) {
     let one = Drain { application: Uuid::from_u128(50).into(), container: Some(container) };
     let any = Drain { container: None, ..one.clone() };
     let own: InstanceId = all[0].id;
-    assert_eq!(db.request_drain(own, &one, Patience::Living).await.unwrap(), 2);
-    assert_eq!(db.request_drain(own, &one, Patience::Living).await.unwrap(), 2, "a repetition");
+    assert_eq!(db.request_drain(own, &one, DrainScope::Living).await.unwrap(), 2);
+    assert_eq!(db.request_drain(own, &one, DrainScope::Living).await.unwrap(), 2, "a repetition");
     assert_eq!(
         (
-            db.undrained(&one, Patience::Living).await.unwrap(),
-            db.undrained(&any, Patience::Living).await.unwrap()
+            db.undrained(&one, DrainScope::Living).await.unwrap(),
+            db.undrained(&any, DrainScope::Living).await.unwrap()
         ),
         (2, 0)
     );
-    db.request_drain(own, &any, Patience::Living).await.unwrap();
+    db.request_drain(own, &any, DrainScope::Living).await.unwrap();
     assert_eq!(db.drains(own).await.unwrap(), []);
     let wanted = db.drains(all[1].id).await.unwrap();
     assert!(wanted.len() == 2 && wanted.contains(&one) && wanted.contains(&any), "{wanted:?}");
     db.report_drained(all[1].id, &one).await.unwrap();
     assert_eq!(
-        (db.undrained(&one, Patience::Living).await.unwrap(), db.drains(all[1].id).await.unwrap()),
+        (db.undrained(&one, DrainScope::Living).await.unwrap(), db.drains(all[1].id).await.unwrap()),
         (1, vec![any.clone()])
     );
     execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-3'", 16).await;
     assert_eq!(
         (
-            db.undrained(&one, Patience::Living).await.unwrap(),
-            db.undrained(&any, Patience::Living).await.unwrap()
+            db.undrained(&one, DrainScope::Living).await.unwrap(),
+            db.undrained(&any, DrainScope::Living).await.unwrap()
         ),
         (0, 1)
     );
@@ -271,19 +273,19 @@ async fn a_patient_drain_waits_for_a_replica_that_comes_back(db: Database) {
     }
     db.leave(all[1].id, all[1].boot).await.unwrap();
     execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-3'", 20).await;
-    assert_eq!(db.request_drain(own, &drain, Patience::Living).await.unwrap(), 0);
-    assert_eq!(db.request_drain(own, &drain, Patience::Returning).await.unwrap(), 2);
-    let left = |patience| {
+    assert_eq!(db.request_drain(own, &drain, DrainScope::Living).await.unwrap(), 0);
+    assert_eq!(db.request_drain(own, &drain, DrainScope::Returning).await.unwrap(), 2);
+    let left = |drain_scope| {
         let (db, drain) = (db.clone(), drain.clone());
-        async move { db.undrained(&drain, patience).await.unwrap() }
+        async move { db.undrained(&drain, drain_scope).await.unwrap() }
     };
-    assert_eq!((left(Patience::Living).await, left(Patience::Returning).await), (0, 2));
+    assert_eq!((left(DrainScope::Living).await, left(DrainScope::Returning).await), (0, 2));
     let again = Replica { boot: Uuid::from_u128(8).into(), ..all[1].clone() };
     db.register(&again).await.unwrap();
-    assert_eq!(left(Patience::Living).await, 1, "it is back, and has to drain");
+    assert_eq!(left(DrainScope::Living).await, 1, "it is back, and has to drain");
     db.report_drained(again.id, &drain).await.unwrap();
     execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-3'", 58).await;
-    assert_eq!(left(Patience::Returning).await, 1);
+    assert_eq!(left(DrainScope::Returning).await, 1);
     execute(&db, "UPDATE replicas SET seen_at = AGO WHERE hostname = 'host-3'", 61).await;
-    assert_eq!(left(Patience::Returning).await, 0, "it does not come back");
+    assert_eq!(left(DrainScope::Returning).await, 0, "it does not come back");
 }

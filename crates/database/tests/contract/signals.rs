@@ -24,7 +24,7 @@ use crate::{
     },
     builders::{Resident, an_entry, at, audited, commit, execute, id, is_stale},
     deployments::{advance, deploy, go_live, insert_deployment},
-    extensions::routes::{a_route, add as add_route, lead_to, remove as remove_route},
+    extensions::routes::{a_route, add as add_route, remove as remove_route, set_route_address},
     fresh::Fresh,
     jobs::{a_job, a_worker, claim, enqueue, running},
     logs::append,
@@ -213,8 +213,8 @@ async fn changed_routes_of_extensions_are_signalled(db: Database) {
     let mut receiver = subscribed(&db).await;
     changes_routes(&db, &mut receiver, add_route(&db, &route)).await.unwrap();
     changes_nothing(&db, &mut receiver, add_route(&db, &route)).await.unwrap();
-    changes_nothing(&db, &mut receiver, lead_to(&db, route.id, 7)).await;
-    changes_routes(&db, &mut receiver, lead_to(&db, route.id, 8)).await;
+    changes_nothing(&db, &mut receiver, set_route_address(&db, route.id, 7)).await;
+    changes_routes(&db, &mut receiver, set_route_address(&db, route.id, 8)).await;
     changes_routes(&db, &mut receiver, remove_route(&db, &route)).await.unwrap();
 }
 
@@ -288,7 +288,7 @@ const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE datname = current_database() AND application_name = 'launchway signals'";
 
 #[tokio::test]
-async fn a_lost_connection_is_replaced_and_both_signals_follow() {
+async fn a_lost_connection_to_postgres_is_replaced() {
     let fresh = Fresh::on_postgres().await;
     let db = &fresh.database;
     let ada = ada(db).await;

@@ -167,7 +167,7 @@ async fn a_panic_leaves_nothing_and_the_database_usable(db: Database) {
 
 /// The server resolves a deadlock by failing one of its transactions; a unit of work is retried.
 #[tokio::test]
-async fn a_unit_that_lost_a_deadlock_is_made_again() {
+async fn a_unit_that_lost_a_deadlock_is_repeated_on_postgres() {
     let fresh = Fresh::on_postgres().await;
     let db = &fresh.database;
     let (ada, grace) = (Resident::of(db, "ada").await.user, Resident::of(db, "grace").await.user);

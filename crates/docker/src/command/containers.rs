@@ -6,7 +6,6 @@ use launchway_domain::{
     applications::RunCommand,
     clock::Timestamp,
     deployments::{ContainerId, ImageName, Output},
-    extensions::HostPort,
 };
 use launchway_system::process::Invocation;
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use crate::{
     ContainerLimits,
     environment::ContainerEnvironment,
     errors::EngineError,
+    forwarded_ports::ForwardedPort,
     labels::Label,
     socket::{LogRange, LogSource, Socket, SocketError},
 };
@@ -47,7 +47,7 @@ pub(crate) struct NewContainer<'a> {
     /// Its address in the network; assigned by the engine if `None`.
     pub(crate) address: Option<Ipv4Addr>,
     pub(crate) program: Program<'a>,
-    pub(crate) surroundings: Surroundings<'a>,
+    pub(crate) surroundings: ContainerOptions<'a>,
 }
 
 /// The program of a container.
@@ -63,14 +63,14 @@ pub(crate) enum Program<'a> {
 
 /// Additional settings of a container. Those of deployments have none.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ContainerOptions<'a> {
     /// True if the engine restarts it whenever it ends, unless it is stopped.
     pub(crate) is_kept: bool,
     /// Its alias in the network.
     pub(crate) alias: Option<&'a str>,
     pub(crate) volumes: &'a [MountedVolume],
-    /// The loopback ports that it publishes.
-    pub(crate) ports: &'a [HostPort],
+    /// The ports of this machine that are forwarded to it.
+    pub(crate) ports: &'a [ForwardedPort],
 }
 
 /// A volume in a container, with a name of our own making.
@@ -223,7 +223,7 @@ impl Docker {
         }
         let call = self.call(&["rm", "--force", "--volumes"]);
         match self.answer(call.args(containers.iter().map(ContainerId::as_str))).await {
-            Err(failure) if !failure.is_only_about_what_is_gone() => Err(failure),
+            Err(failure) if !failure.is_only_about_missing_objects() => Err(failure),
             _ => Ok(()),
         }
     }
@@ -367,7 +367,7 @@ fn read(container: &Value) -> Option<Value> {
     }))
 }
 
-impl Surroundings<'_> {
+impl ContainerOptions<'_> {
     fn policy(&self) -> &'static str {
         if self.is_kept { "unless-stopped" } else { "no" }
     }
@@ -380,10 +380,8 @@ impl Surroundings<'_> {
             let mode = if volume.is_read_only { "ro" } else { "rw" };
             call = call.arg("--volume").arg(format!("{}:{}:{mode}", volume.name, volume.path));
         }
-        for HostPort { host, container, is_udp } in self.ports {
-            let protocol = if *is_udp { "udp" } else { "tcp" };
-            let published = format!("127.0.0.1:{}:{}/{protocol}", host.get(), container.get());
-            call = call.args(["--publish", &published]);
+        for port in self.ports {
+            call = call.arg("--publish").arg(port.to_string());
         }
         call
     }

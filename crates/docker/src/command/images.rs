@@ -63,6 +63,16 @@ pub(crate) struct NewImage<'a> {
 }
 
 impl Docker {
+    /// Returns whether the client can build with BuildKit: since version 23 it needs the component buildx. Does not involve the
+    /// engine.
+    pub(crate) async fn has_buildkit(&self) -> Result<bool, EngineError> {
+        match self.answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "1")).await {
+            Ok(_help) => Ok(true),
+            Err(failure) if failure.says("buildx component is missing") => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Returns whether the client can build without BuildKit. Does not involve the engine.
     pub(crate) async fn has_legacy_builder(&self) -> Result<bool, EngineError> {
         let help = self.answer(self.call(&["build", "--help"]).env("DOCKER_BUILDKIT", "0")).await?;
@@ -162,9 +172,9 @@ impl Docker {
         if let Err(why) = self.ping().await {
             return Err(PullError::Engine(EngineError::Unavailable(why)));
         }
-        let complaint = finished.last_error_lines(ERROR_LINES);
-        let failure = RegistryFailure::classify(&complaint);
-        let shown: String = complaint.chars().filter(|c| !c.is_control()).take(LONGEST_SHOWN).collect();
+        let error_text = finished.last_error_lines(ERROR_LINES);
+        let failure = RegistryFailure::classify(&error_text);
+        let shown: String = error_text.chars().filter(|c| !c.is_control()).take(LONGEST_SHOWN).collect();
         tracing::debug!(image = image.as_str(), ?failure, engine = shown, "image pull failed");
         Err(PullError::Registry(failure))
     }

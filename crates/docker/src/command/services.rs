@@ -100,7 +100,7 @@ impl Docker {
         }
         let call = self.call(&["service", "rm"]);
         match self.answer(call.args(services.iter().map(ContainerId::as_str))).await {
-            Err(failure) if !failure.is_only_about_what_is_gone() => Err(failure),
+            Err(failure) if !failure.is_only_about_missing_objects() => Err(failure),
             _ => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr};
 use launchway_domain::{
     applications::{ImageRef, Variables},
     deployments::ServiceName,
-    extensions::{HostPort, PublishedPort},
+    extensions::PublishedPort,
     yaml::{Aliases, Content, Node},
 };
 use serde_json::{Map, Value, json};
@@ -26,6 +26,7 @@ use super::{
 use crate::{
     ContainerLimits,
     command::ImageId,
+    forwarded_ports::ForwardedPort,
     labels::{Label, Role},
 };
 
@@ -165,8 +166,8 @@ pub(crate) struct ExtensionRendering<'a> {
     pub(crate) labels: &'a (dyn Fn(&ServiceName) -> Vec<Label> + Sync),
     /// The addresses of services; the engine assigns those of the others.
     pub(crate) addresses: &'a BTreeMap<ServiceName, Ipv4Addr>,
-    /// The host ports of services.
-    pub(crate) ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
+    /// The ports of this machine that are forwarded to services.
+    pub(crate) ports: &'a BTreeMap<ServiceName, Vec<ForwardedPort>>,
 }
 
 impl ExtensionRendering<'_> {
@@ -211,7 +212,7 @@ impl ExtensionRendering<'_> {
             ("healthcheck", health_check(&self.file.file, name, service)),
             ("networks", json!({ "organization": network })),
             ("volumes", service.mounts.iter().map(|mount| mount.render(self.limits.memory)).collect()),
-            ("ports", self.ports.get(name).into_iter().flatten().map(published).collect()),
+            ("ports", self.ports.get(name).into_iter().flatten().map(ForwardedPort::to_string).collect()),
             ("restart", json!(restart)),
         ] {
             rendered.insert(key.to_owned(), value);
@@ -242,9 +243,4 @@ impl ExtensionRendering<'_> {
         }
         labels.into()
     }
-}
-
-fn published(port: &HostPort) -> Value {
-    let protocol = if port.is_udp { "udp" } else { "tcp" };
-    format!("127.0.0.1:{}:{}/{protocol}", port.host.get(), port.container.get()).into()
 }

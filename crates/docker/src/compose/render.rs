@@ -2,10 +2,13 @@
 //!
 //! It is JSON, which is also YAML, so that no value can be misinterpreted.
 
-use std::{collections::BTreeMap, net::Ipv4Addr};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+};
 
 use launchway_domain::{
-    applications::Variables,
+    applications::{Port, Variables},
     deployments::{Owner, ServiceName},
 };
 use serde_json::{Map, Value, json};
@@ -38,6 +41,8 @@ pub(super) struct Rendering<'a> {
     pub(super) limits: &'a ContainerLimits,
     /// The address of the service that gets the traffic.
     pub(super) address: Option<Ipv4Addr>,
+    /// The address and port of this machine that lead to it, and the port that it listens on.
+    pub(super) published: Option<(SocketAddr, Port)>,
 }
 
 /// Returns the name of a composition: of its project, its network, and the prefix of its containers' names.
@@ -115,6 +120,9 @@ impl Rendering<'_> {
         ] {
             rendered.insert(key.to_owned(), value);
         }
+        if let Some((endpoint, port)) = self.published.filter(|_| name == self.web) {
+            rendered.insert("ports".to_owned(), json!([format!("{endpoint}:{}/tcp", port.get())]));
+        }
         rendered.extend(protections(&service.dropped_capabilities));
         rendered.extend(depends_on(service));
         Ok(rendered.into())
@@ -133,7 +141,9 @@ impl Rendering<'_> {
             service.networks.iter().flat_map(|(_, aliases)| aliases).map(String::as_str).collect();
         let ours = self.labels.iter().cloned().chain(role.labels());
         // Our labels override those of the file or an image.
-        for label in ours.chain([address, Label::of_aliases(&aliases)]) {
+        let published = self.published.filter(|_| name == self.web);
+        let published = Label::of_published(published.map(|(endpoint, _)| endpoint));
+        for label in ours.chain([address, published, Label::of_aliases(&aliases)]) {
             labels.insert(label.name().to_owned(), label.value().into());
         }
         labels.into()

@@ -1,6 +1,11 @@
 //! Starts services, and runs commands beside them.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use launchway_domain::{
     applications::{RunCommand, Variables},
@@ -11,10 +16,11 @@ use launchway_domain::{
 };
 
 use launchway_system::{output::DiscardedOutput, process::ProcessError};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Allowed, Compositions, in_the_file,
+    Allowed, Compositions, compose_file_error,
     render::{Rendering, project_name, volume_name},
 };
 
@@ -25,6 +31,7 @@ use crate::{
     groups::Member,
     labels::{self, Label},
     networks::Network,
+    published::{MOST_PORTS, is_about_a_port},
 };
 
 /// The interval between two inspections of services.
@@ -47,7 +54,7 @@ impl Compositions {
         let brought_up = self.up(plan, allowed, services, unfinished.label()).await;
         if brought_up.is_err() {
             let marks = labels::of(self.engine.options.instance, &plan.owner);
-            self.tell_last_words(&marks, &output).await;
+            self.print_log_tail(&marks, &output).await;
         }
         unfinished.end(brought_up.is_ok()).await;
         brought_up
@@ -67,17 +74,26 @@ impl Compositions {
         labels.push(call);
         // Compose would replace the container of an earlier call that has another address.
         let mut address = self.address_of_web(plan).await?;
-        let mut assignments = Vec::new();
+        let (mut assignments, mut refused) = (Vec::new(), HashSet::new());
+        let mut endpoint = self.endpoint_of_web(plan).await?;
         loop {
             if address.is_none() {
                 let organization = plan.owner.organization;
                 assignments.extend(self.engine.assign(&network, organization, &plan.reserved).await?);
                 address = assignments.last().map(|assignment| assignment.address);
             }
-            let file = self.rendering(plan, allowed, &labels, address).render().map_err(in_the_file)?;
+            if endpoint.is_none() {
+                endpoint = self.engine.choose_endpoint(&refused).await?;
+            }
+            let published = endpoint.map(|endpoint| (endpoint, allowed.port));
+            let rendering = Rendering { published, ..self.rendering(plan, allowed, &labels, address) };
+            let file = rendering.render().map_err(compose_file_error)?;
             match self.bring_project_up(&project_name(&plan.owner), file, services).await {
                 Err(error) if is_about_the_address(&error) && assignments.len() < MOST_ADDRESSES => {
                     address = None;
+                }
+                Err(error) if is_about_a_port(&error) && refused.len() < MOST_PORTS => {
+                    refused.extend(endpoint.take().map(|endpoint| endpoint.port()));
                 }
                 done => return done,
             }
@@ -86,11 +102,21 @@ impl Compositions {
 
     /// Returns the address of the service that gets the traffic, from an earlier call of this attempt.
     async fn address_of_web(&self, plan: &CompositionPlan) -> Result<Option<Ipv4Addr>, StepError> {
+        let records = self.records_of_web(plan).await?;
+        Ok(records.iter().find_map(|record| labels::address(record.get("labels")?)))
+    }
+
+    /// Returns the address and port at which it is published, from an earlier call of this attempt.
+    async fn endpoint_of_web(&self, plan: &CompositionPlan) -> Result<Option<SocketAddr>, StepError> {
+        let records = self.records_of_web(plan).await?;
+        Ok(records.iter().find_map(|record| self.engine.published(record)))
+    }
+
+    async fn records_of_web(&self, plan: &CompositionPlan) -> Result<Vec<Value>, StepError> {
         let mut marks = labels::of(self.engine.options.instance, &plan.owner);
         marks.push(Label::of_web());
         let web = self.engine.docker.containers(&marks).await.map_err(EngineError::or_fault)?;
-        let records = self.engine.docker.inspect(&web).await.map_err(EngineError::or_fault)?;
-        Ok(records.iter().find_map(|record| labels::address(record.get("labels")?)))
+        self.engine.docker.inspect(&web).await.map_err(EngineError::or_fault)
     }
 
     /// Creates and starts services of a generated file; all if empty.
@@ -153,7 +179,8 @@ impl Compositions {
         let web = members.first().ok_or_else(gone)?;
         let record = self.engine.record(&web.id).await?.ok_or_else(gone)?;
         let network = self.network_of(plan).await?;
-        containers::read(&record, Some(&network)).ok_or_else(gone)
+        let container = containers::read(&record, Some(&network)).ok_or_else(gone)?;
+        self.engine.reached(container).await
     }
 
     pub(super) async fn run_command(
@@ -164,13 +191,13 @@ impl Compositions {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let rendering = self.rendering(plan, allowed, &[], None);
-        let environment = rendering.environment(&allowed.web).map_err(in_the_file)?;
+        let environment = rendering.environment(&allowed.web).map_err(compose_file_error)?;
         let gone = || StepError::Rejected("the image of that deployment no longer exists".to_owned());
         let container = ContainerPlan {
             owner: plan.owner,
             image: allowed.kept.images.get(&allowed.web).cloned().ok_or_else(gone)?,
             environment: fitting(environment)?,
-            port: plan.port,
+            port: allowed.port,
             reserved: plan.reserved.clone(),
             copy: 1,
         };
@@ -194,6 +221,7 @@ impl Compositions {
             labels,
             limits: &self.engine.options.limits,
             address,
+            published: None,
         }
     }
 
@@ -234,7 +262,7 @@ impl Compositions {
     }
 
     /// Shows the last log lines of failed services.
-    pub(crate) async fn tell_last_words(&self, marks: &[Label], output: &Arc<dyn Output>) {
+    pub(crate) async fn print_log_tail(&self, marks: &[Label], output: &Arc<dyn Output>) {
         for member in self.engine.members(marks).await.unwrap_or_default() {
             if is_well(&member) {
                 continue;

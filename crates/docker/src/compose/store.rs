@@ -12,6 +12,7 @@ use std::{
 };
 
 use launchway_domain::{
+    applications::Port,
     deployments::{CompositionRepository, ImageName, ServiceName, StepError},
     ids::{ApplicationId, DeploymentId},
     secret::SecretBox,
@@ -33,6 +34,8 @@ pub(super) struct Kept {
     pub(super) images: BTreeMap<ServiceName, ImageName>,
     /// The named volumes that services use.
     pub(super) volumes: BTreeSet<String>,
+    /// The port that identifies the service that gets the traffic; `None` if an earlier release stored it.
+    pub(super) port: Option<Port>,
 }
 
 /// The stored compositions, sealed with the key of the installation.
@@ -111,6 +114,7 @@ impl Kept {
             "env_files": self.env_files,
             "images": images.collect::<BTreeMap<_, _>>(),
             "volumes": self.volumes,
+            "port": self.port.map(Port::get),
         })
     }
 
@@ -132,6 +136,7 @@ impl Kept {
                 .map(|(name, image)| Some((name.parse().ok()?, image.parse().ok()?)))
                 .collect::<Option<_>>()?,
             volumes: volumes.map(|name| Some(name.as_str()?.to_owned())).collect::<Option<_>>()?,
+            port: value.get("port").and_then(|port| u16::try_from(port.as_u64()?).ok()?.try_into().ok()),
         })
     }
 }
@@ -150,6 +155,7 @@ mod tests {
             env_files: BTreeMap::from([("a.env".to_owned(), "A=1".to_owned())]),
             images: BTreeMap::from([(web, image)]),
             volumes: BTreeSet::from(["data".to_owned()]),
+            port: Port::try_from(8080).ok(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
     record::{Endpoint, condition, endpoints, own_endpoint, read},
 };
 use crate::{
-    DockerEngine,
+    DockerEngine, NetworkDriver,
     addresses::Assignment,
     command::NetworkId,
     errors::EngineError,
@@ -94,7 +94,9 @@ impl DockerEngine {
         let all = endpoints(record);
         let endpoint = own_endpoint(labels, &all);
         let is_named_by_routes = role.as_ref().is_none_or(|role| role.is_web);
-        if endpoint.is_some_and(|endpoint| endpoint.assigned().is_some() || !is_named_by_routes) {
+        // The addresses of an overlay are not ours to assign.
+        let keeps_address = !is_named_by_routes || self.options.network_driver == NetworkDriver::Overlay;
+        if endpoint.is_some_and(|endpoint| endpoint.assigned().is_some() || keeps_address) {
             return Ok(());
         }
         // Networks of others are not ours to change.
@@ -157,7 +159,7 @@ fn is_a_name(alias: &str, container: &ContainerId) -> bool {
 }
 
 fn is_about_an_endpoint(failure: &EngineError) -> bool {
-    failure.is_about_a_taken_address() || failure.says("endpoint with name")
+    failure.is_address_taken() || failure.says("endpoint with name")
 }
 
 fn address_is_taken() -> StepError {
@@ -176,7 +178,7 @@ fn cannot_be_started(failure: EngineError) -> StepError {
         StepError::Rejected("the image of the container is gone".to_owned())
     } else if failure.is_gone() {
         gone()
-    } else if failure.is_about_a_taken_address() {
+    } else if failure.is_address_taken() {
         address_is_taken()
     } else if LEFTOVERS.iter().any(|words| failure.says(words)) {
         failure.or_refused()
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_mended_is_refused() {
-        for (complaint, told) in [
+        for (error_text, told) in [
             ("Error response from daemon: network 0a1b not found", "the network of the container is gone"),
             ("Error response from daemon: No such container: x", "the container is gone"),
             ("Error response from daemon: No such image: x", "the image of the container is gone"),
@@ -205,8 +207,8 @@ mod tests {
                 "failed to start shim: mkdir /x: file exists",
             ),
         ] {
-            let refused = cannot_be_started(EngineError::Message(complaint.to_owned()));
-            assert_eq!(refused, StepError::Rejected(told.to_owned()), "{complaint}");
+            let refused = cannot_be_started(EngineError::Message(error_text.to_owned()));
+            assert_eq!(refused, StepError::Rejected(told.to_owned()), "{error_text}");
         }
         let full = EngineError::Message("Error response from daemon: no space left on device".to_owned());
         assert!(matches!(cannot_be_started(full), StepError::Retryable(_)));

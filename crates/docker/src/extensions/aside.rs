@@ -6,7 +6,7 @@ use launchway_domain::{
 };
 
 use super::{ExtensionObjects, Made, done_or_gone, names};
-use crate::errors::EngineError;
+use crate::{NetworkDriver, errors::EngineError};
 
 impl ExtensionObjects {
     /// Of the containers that are `replaced`, removes those of an earlier attempt at the same step, and
@@ -23,6 +23,9 @@ impl ExtensionObjects {
             .filter(|made| names::aside(&made.name).is_none() && replaced(made))
             .partition(|made| made.is_by(run, order));
         self.remove(own.into_iter()).await?;
+        if self.engine.options.network_driver == NetworkDriver::Overlay {
+            return self.set_stopped_aside(run, order, &earlier).await;
+        }
         // The name records whether it ran, so it is renamed first.
         for made in &earlier {
             let name = names::set_aside(&made.name, run, order, made.is_running);
@@ -36,12 +39,29 @@ impl ExtensionObjects {
         Ok(())
     }
 
+    /// Stops containers, and sets them aside afterwards: docker does not rename one that runs in an overlay. One that was
+    /// stopped, but not renamed, when Launchway was killed is known by the time at which it ended.
+    async fn set_stopped_aside(&self, run: &Run, order: i32, earlier: &[&Made]) -> Result<(), StepError> {
+        for made in earlier.iter().rev() {
+            if made.is_running {
+                done_or_gone(self.engine.docker.stop(&made.id).await)?;
+            }
+            let ran = made.is_running || made.was_stopped_during(run);
+            let name = names::set_aside(&made.name, run, order, ran);
+            done_or_gone(self.engine.docker.rename(&made.id, &name).await)?;
+        }
+        Ok(())
+    }
+
     /// Reverts a step that created or removed containers: removes those that it created, and restores those
     /// that it set aside.
     pub async fn bring_back(&self, run: &Run, order: i32) -> Result<(), StepError> {
         let all = self.all(&self.whose_run(run).marks()).await?;
         self.remove(all.iter().filter(|made| names::aside(&made.name).is_none() && made.is_by(run, order)))
             .await?;
+        if self.engine.options.network_driver == NetworkDriver::Overlay {
+            return self.bring_stopped_back(run, order, &all).await;
+        }
         for made in &all {
             let Some(aside) = names::aside(&made.name).filter(|aside| aside.is_by(run, order)) else {
                 continue;
@@ -51,6 +71,26 @@ impl ExtensionObjects {
                 self.engine.docker.start(&made.id).await.map_err(EngineError::or_fault)?;
             }
             self.engine.docker.rename(&made.id, aside.name).await.map_err(EngineError::or_fault)?;
+        }
+        Ok(())
+    }
+
+    /// Renames containers that were set aside, and starts them afterwards, with those that were stopped and not renamed.
+    async fn bring_stopped_back(&self, run: &Run, order: i32, all: &[Made]) -> Result<(), StepError> {
+        for made in all {
+            let aside = names::aside(&made.name);
+            let is_started = match &aside {
+                Some(aside) if aside.is_by(run, order) => {
+                    let renamed = self.engine.docker.rename(&made.id, aside.name).await;
+                    renamed.map_err(EngineError::or_fault)?;
+                    aside.ran
+                }
+                Some(_) => false,
+                None => made.was_stopped_during(run),
+            };
+            if is_started {
+                self.engine.docker.start(&made.id).await.map_err(EngineError::or_fault)?;
+            }
         }
         Ok(())
     }

@@ -1,20 +1,26 @@
 //! Compositions of extensions.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    net::Ipv4Addr,
+    sync::Arc,
+};
 
 use launchway_domain::{
     applications::Variables,
     deployments::{Output, ServiceName, StepError},
-    extensions::{HostPort, ObjectName, Run},
+    extensions::{ObjectName, Run},
 };
 
-use super::{ExtensionObjects, Made, containers::is_in_project, names::Whose};
+use super::{ExtensionObjects, Made, containers::is_in_project, names::ExtensionOwner};
 use crate::{
     addresses::Assignment,
     command::ImageId,
-    compose::{ExtensionFile, ExtensionRendering, in_the_file, is_about_the_address},
+    compose::{ExtensionFile, ExtensionRendering, compose_file_error, is_about_the_address},
     containers::{ContainerGuard, MOST_ADDRESSES},
+    forwarded_ports::ForwardedPort,
     labels::{Label, Origin},
+    published::MOST_PORTS,
 };
 
 impl ExtensionObjects {
@@ -28,14 +34,14 @@ impl ExtensionObjects {
         output: Arc<dyn Output>,
     ) -> Result<(), StepError> {
         let values = variables(run)?;
-        let file = ExtensionFile::read(text, &values).map_err(in_the_file)?;
+        let file = ExtensionFile::read(text, &values).map_err(compose_file_error)?;
         let names: Vec<&str> = file.services().map(ServiceName::as_str).collect();
         let whose = self.whose_run(run);
         let wanted = file.ports().map(|(service, port)| (whose.service(project, service), *port)).collect();
         let held = self.hold_ports(run, wanted, &output).await?;
-        let mut ports: BTreeMap<ServiceName, Vec<HostPort>> = BTreeMap::new();
-        for ((service, _), port) in file.ports().zip(held) {
-            ports.entry(service.clone()).or_default().push(port);
+        let mut ports: BTreeMap<ServiceName, Vec<ForwardedPort>> = BTreeMap::new();
+        for ((service, _), port) in file.ports().zip(&held) {
+            ports.entry(service.clone()).or_default().push(ForwardedPort::on_loopback(port));
         }
         // Another extension may have a composition of that name, too.
         let ours = whose.named(project);
@@ -73,11 +79,20 @@ impl ExtensionObjects {
     async fn bring_up(&self, up: &Up<'_>, call: Label, output: &Arc<dyn Output>) -> Result<(), StepError> {
         let organization = up.run.organization;
         // Compose looks it up by name, and does not create it.
-        let network = format!("launchway-{organization}");
+        let network = self.engine.network_name(organization);
         let marks = [Label::of_instance(self.engine.options.instance), Label::of_organization(organization)];
         let made_in = self.engine.network_called(&network, &marks, &up.run.reserved).await?;
-        let mut assignments = Vec::new();
+        let (mut assignments, mut refused) = (Vec::new(), HashSet::new());
         for tries in 0.. {
+            let mut ports = up.ports.clone();
+            let mut published = Vec::new();
+            for service in up.file.services() {
+                let called = format!("{}-{service}", up.project);
+                let chosen = self.publish(up.run, &called, &refused).await?;
+                refused.extend(chosen.iter().map(|port| port.endpoint.port()));
+                ports.entry(service.clone()).or_default().extend(&chosen);
+                published.extend(chosen);
+            }
             let first = assignments.len();
             for _service in up.file.services() {
                 assignments.extend(self.engine.assign(&made_in, organization, &up.run.reserved).await?);
@@ -85,9 +100,13 @@ impl ExtensionObjects {
             let services = up.file.services().cloned();
             let addresses = assignments.iter().skip(first).map(|assignment: &Assignment| assignment.address);
             let addresses = services.zip(addresses).collect();
-            let done = self.bring_up_at(up, &network, &addresses, call.clone(), output).await;
+            let at = At { network: &network, addresses: &addresses, ports: &ports };
+            let done = self.bring_up_at(up, &at, call.clone(), output).await;
+            let is_refused =
+                |error: &StepError| published.iter().any(|port: &ForwardedPort| port.is_refused_by(error));
             match done {
                 Err(error) if is_about_the_address(&error) && tries < MOST_ADDRESSES => {}
+                Err(error) if is_refused(&error) && tries < MOST_PORTS => {}
                 done => return done,
             }
         }
@@ -97,8 +116,7 @@ impl ExtensionObjects {
     async fn bring_up_at(
         &self,
         up: &Up<'_>,
-        network: &str,
-        addresses: &BTreeMap<ServiceName, Ipv4Addr>,
+        at: &At<'_>,
         call: Label,
         output: &Arc<dyn Output>,
     ) -> Result<(), StepError> {
@@ -106,9 +124,9 @@ impl ExtensionObjects {
             file: up.file,
             images: up.images,
             values: up.values,
-            network,
-            addresses,
-            ports: up.ports,
+            network: at.network,
+            addresses: at.addresses,
+            ports: at.ports,
             limits: &self.engine.options.limits,
             container: &|service| up.whose.service(up.project, service),
             volume: &|volume| up.whose.volume(up.project, volume),
@@ -123,11 +141,11 @@ impl ExtensionObjects {
                 ours.chain([call.clone()]).collect()
             },
         };
-        let file = rendering.render().map_err(in_the_file)?;
+        let file = rendering.render().map_err(compose_file_error)?;
         let name = up.whose.project(up.project, up.run, up.order);
         let done = self.compositions.bring_project_up(&name, file, &[]).await;
         if done.is_err() {
-            self.compositions.tell_last_words(std::slice::from_ref(&call), output).await;
+            self.compositions.print_log_tail(std::slice::from_ref(&call), output).await;
         }
         done
     }
@@ -141,8 +159,16 @@ struct Up<'a> {
     file: &'a ExtensionFile,
     images: &'a BTreeMap<ServiceName, ImageId>,
     values: &'a Variables,
-    whose: &'a Whose,
-    ports: &'a BTreeMap<ServiceName, Vec<HostPort>>,
+    whose: &'a ExtensionOwner,
+    /// The ports of the loopback that are forwarded to services.
+    ports: &'a BTreeMap<ServiceName, Vec<ForwardedPort>>,
+}
+
+/// The network of services, and their addresses and ports.
+struct At<'a> {
+    network: &'a str,
+    addresses: &'a BTreeMap<ServiceName, Ipv4Addr>,
+    ports: &'a BTreeMap<ServiceName, Vec<ForwardedPort>>,
 }
 
 /// Returns the variables for the file: the values of the run, and nothing of this machine.

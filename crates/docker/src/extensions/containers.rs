@@ -1,21 +1,23 @@
 //! Containers of extensions that belong to no composition.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use launchway_domain::{
     applications::ImageRef,
     deployments::{Condition, ContainerId, Exit, Output, StepError},
-    extensions::{ContainerSpec, HostPort, ObjectName, Run},
+    extensions::{ContainerSpec, ObjectName, Run},
 };
 
 use super::{ExtensionObjects, Made, done_or_gone, names};
 use crate::{
-    command::{ImageId, MountedVolume, NewContainer, Program, RetryBudget, Surroundings},
+    command::{ContainerOptions, ImageId, MountedVolume, NewContainer, Program, RetryBudget},
     containers::{ContainerGuard, MOST_ADDRESSES, condition},
     environment::ContainerEnvironment,
     errors::EngineError,
+    forwarded_ports::ForwardedPort,
     labels::{Label, Origin},
     networks::Network,
+    published::MOST_PORTS,
 };
 
 /// The timeout of a container that a step waits for. The step itself times out before.
@@ -59,15 +61,40 @@ impl ExtensionObjects {
         if spec.is_detached {
             self.set_aside(run, order, |made| made.name == name).await?;
         }
+        let mut new = New { run, order, spec, image, environment, volumes, ports: Vec::new() };
+        let mut refused = HashSet::new();
+        loop {
+            let published = match spec.is_detached {
+                true => self.publish(run, spec.name.as_str(), &refused).await?,
+                false => Vec::new(),
+            };
+            new.ports =
+                ports.iter().map(ForwardedPort::on_loopback).chain(published.iter().copied()).collect();
+            match self.run_once(&new, &name, &output).await {
+                Err(error)
+                    if published.iter().any(|port| port.is_refused_by(&error))
+                        && refused.len() < MOST_PORTS =>
+                {
+                    refused.extend(published.iter().map(|port| port.endpoint.port()));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Runs a container, of which nothing is left if that fails. Returns how it ended.
+    async fn run_once(&self, new: &New<'_>, name: &str, output: &Arc<dyn Output>) -> Result<i32, StepError> {
         let unfinished = ContainerGuard::new(&self.engine.docker);
         let call = unfinished.label();
-        let new = New { run, order, spec, image, environment, volumes, ports };
-        let done = match spec.is_detached {
-            true => self.make(&new, &name, call).await.map(|_| 0),
+        let done = match new.spec.is_detached {
+            true => self.make(new, name, call).await.map(|_| 0),
             // It is beside the one that stays, if there is one.
-            false => self.run_to_the_end(&new, &format!("{name}.once.{}", call.value()), call, output).await,
+            false => {
+                let beside = format!("{name}.once.{}", call.value());
+                self.run_to_the_end(new, &beside, call, Arc::clone(output)).await
+            }
         };
-        unfinished.end(spec.is_detached && done.is_ok()).await;
+        unfinished.end(new.spec.is_detached && done.is_ok()).await;
         done
     }
 
@@ -124,7 +151,7 @@ impl ExtensionObjects {
                 environment: &new.environment,
                 address,
                 program: Program::Words(&new.image, &new.spec.command),
-                surroundings: Surroundings {
+                surroundings: ContainerOptions {
                     is_kept: new.spec.is_detached,
                     alias: new.spec.is_detached.then_some(new.spec.name.as_str()),
                     volumes: &new.volumes,
@@ -139,7 +166,7 @@ impl ExtensionObjects {
             match made {
                 Ok(id) => return Ok((id, network)),
                 Err(failure)
-                    if failure.is_about_a_taken_address() && refused.len() < MOST_ADDRESSES
+                    if failure.is_address_taken() && refused.len() < MOST_ADDRESSES
                         || retries.should_retry(&failure).await =>
                 {
                     refused.extend(assignment);
@@ -202,7 +229,7 @@ struct New<'a> {
     image: ImageId,
     environment: ContainerEnvironment,
     volumes: Vec<MountedVolume>,
-    ports: Vec<HostPort>,
+    ports: Vec<ForwardedPort>,
 }
 
 fn unknown(name: &ObjectName) -> StepError {

@@ -12,13 +12,13 @@ use crate::labels::{self, Label};
 
 /// The owner of objects: one organization and one extension.
 #[derive(Debug, Clone)]
-pub(super) struct Whose {
+pub(super) struct ExtensionOwner {
     pub(super) instance: InstanceId,
     pub(super) organization: OrganizationId,
     pub(super) extension: ExtensionKey,
 }
 
-impl Whose {
+impl ExtensionOwner {
     /// The labels of all their objects.
     pub(super) fn marks(&self) -> Vec<Label> {
         labels::of_extension(self.instance, self.organization, &self.extension)
@@ -110,11 +110,12 @@ mod tests {
             execution: CountingIds::nth(2).into(),
             values: Secret::new(Values::new()),
             reserved: Vec::new(),
+            routed: Vec::new(),
         }
     }
 
-    fn whose(organization: u64, extension: &str) -> Whose {
-        Whose {
+    fn whose(organization: u64, extension: &str) -> ExtensionOwner {
+        ExtensionOwner {
             instance: CountingIds::nth(9).into(),
             organization: CountingIds::nth(organization).into(),
             extension: extension.parse().unwrap(),

@@ -1,6 +1,10 @@
 //! Host ports of containers of extensions: reserved in the records before a container publishes them.
 
-use std::{collections::BTreeSet, net::TcpListener, net::UdpSocket, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    net::{TcpListener, UdpSocket},
+    sync::Arc,
+};
 
 use launchway_domain::{
     applications::Port,
@@ -8,9 +12,9 @@ use launchway_domain::{
     extensions::{ExtensionKey, HostPort, PortError, PortKey, PortRefusal, PortRequest, PublishedPort, Run},
     ids::OrganizationId,
 };
-use serde_json::Value;
 
 use super::ExtensionObjects;
+use crate::forwarded_ports::ForwardedPort;
 
 /// The most ports that are skipped because another program of the host uses them.
 const MOST_TRIES: usize = 32;
@@ -82,22 +86,26 @@ impl ExtensionObjects {
         extension: &ExtensionKey,
     ) -> Result<BTreeSet<PortKey>, StepError> {
         let records = self.records(&self.whose(organization, extension).marks()).await?;
-        Ok(records.iter().flat_map(bindings).collect())
+        Ok(records.iter().flat_map(ForwardedPort::read_all).map(|port| port.key()).collect())
     }
-}
 
-/// Reads the host ports of a container, as in `{"80/tcp": [{"HostIp": "127.0.0.1", "HostPort": "20000"}]}`.
-fn bindings(record: &Value) -> Vec<PortKey> {
-    let Some(bound) = record.get("ports").and_then(Value::as_object) else { return Vec::new() };
-    let of_port = |(port, bindings): (&String, &Value)| -> Vec<PortKey> {
-        let is_udp = port.ends_with("/udp");
-        let hosts = bindings.as_array().into_iter().flatten();
-        hosts
-            .filter_map(|binding| binding.get("HostPort")?.as_str()?.parse().ok())
-            .map(|host: u16| (host, is_udp))
-            .collect()
-    };
-    bound.iter().flat_map(of_port).collect()
+    /// Chooses a port of this machine for each port of a container, by its name in the steps, that a step routes a host name to,
+    /// with none of the ports in `refused`. There are none if the front proxy reaches containers by their addresses.
+    pub(super) async fn publish(
+        &self,
+        run: &Run,
+        name: &str,
+        refused: &HashSet<u16>,
+    ) -> Result<Vec<ForwardedPort>, StepError> {
+        let routed = run.routed.iter().filter(|(container, _)| container.as_str() == name);
+        let (mut refused, mut chosen) = (refused.clone(), Vec::new());
+        for (_, port) in routed {
+            let Some(endpoint) = self.engine.choose_endpoint(&refused).await? else { break };
+            refused.insert(endpoint.port());
+            chosen.push(ForwardedPort::published(endpoint, *port));
+        }
+        Ok(chosen)
+    }
 }
 
 /// Returns whether another program of the host uses the port.
@@ -112,27 +120,5 @@ fn not_held(error: PortError) -> StepError {
     match error {
         PortError::Refused(refusal) => StepError::Rejected(refusal.to_string()),
         PortError::Store(error) => StepError::failed("the records of ports cannot be used", error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn bindings_are_read_with_their_protocol() {
-        let record = json!({"ports": {
-            "80/tcp": [{"HostIp": "127.0.0.1", "HostPort": "20000"}],
-            "53/udp": [{"HostIp": "127.0.0.1", "HostPort": "20001"}],
-            "9/tcp": null,
-            "10/tcp": [{"HostIp": "127.0.0.1", "HostPort": ""}],
-        }});
-        assert_eq!(
-            bindings(&record).into_iter().collect::<BTreeSet<_>>(),
-            [(20_000, false), (20_001, true)].into()
-        );
-        assert_eq!(bindings(&json!({"ports": null})), []);
     }
 }

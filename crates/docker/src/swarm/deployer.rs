@@ -97,6 +97,9 @@ impl Deployer for SwarmEngine {
     /// Swarm restarts the container from the beginning, because another policy would replace it. From here on its failures
     /// are restarts, and it may be moved.
     async fn enable_restart_policy(&self, container: &ContainerId) -> Result<(), StepError> {
+        if !container.is_service() {
+            return self.engine.enable_restart_policy(container).await;
+        }
         let Some(service) = self.service(container).await? else {
             return Err(StepError::Retryable("the service is gone".to_owned()));
         };
@@ -107,6 +110,9 @@ impl Deployer for SwarmEngine {
     }
 
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
+        if !container.is_service() {
+            return self.composed_condition(container).await;
+        }
         let Some(service) = self.service(container).await? else { return Ok(Condition::Gone) };
         let (tasks, nodes) = tokio::try_join!(self.tasks(container), self.cluster_nodes())?;
         let tasks: Vec<&Task> = tasks.iter().collect();
@@ -115,6 +121,10 @@ impl Deployer for SwarmEngine {
     }
 
     async fn resume(&self, container: &ContainerId) -> Result<Container, StepError> {
+        if !container.is_service() {
+            self.require_published(container).await?;
+            return self.engine.reached(self.engine.resume(container).await?).await;
+        }
         let service = self.service(container).await?.ok_or_else(gone)?;
         if !service.is_run {
             self.change(container, ServiceChange::Run(true)).await?;
@@ -123,6 +133,10 @@ impl Deployer for SwarmEngine {
     }
 
     async fn restart(&self, container: &ContainerId) -> Result<Container, StepError> {
+        if !container.is_service() {
+            self.require_published(container).await?;
+            return self.engine.reached(self.engine.restart(container).await?).await;
+        }
         let service = self.service(container).await?.ok_or_else(gone)?;
         let before = self.tasks(container).await?.into_iter().map(|task| task.id).collect();
         self.change(container, ServiceChange::Restart).await?;
@@ -130,6 +144,9 @@ impl Deployer for SwarmEngine {
     }
 
     async fn stop(&self, container: &ContainerId) -> Result<(), StepError> {
+        if !container.is_service() {
+            return self.engine.stop(container).await;
+        }
         if self.service(container).await?.is_none() {
             return Ok(());
         }
@@ -152,7 +169,7 @@ impl Deployer for SwarmEngine {
 
     async fn remove(&self, deployment: DeploymentId) -> Result<(), StepError> {
         self.remove_services(&[Label::of_deployment(deployment)]).await?;
-        // Those of commands, and of a time before the Swarm.
+        // Those of compositions and commands, and of a time before the Swarm.
         Deployer::remove(&*self.engine, deployment).await
     }
 
@@ -239,10 +256,11 @@ impl SwarmEngine {
         let services = self.engine.docker.list_services(&[]).await.map_err(EngineError::or_fault)?;
         let mut taken: HashSet<u16> = services.iter().filter_map(|service| service.published).collect();
         taken.extend(refused);
-        free_port(self.options.ports, &taken, SystemClock.now()).ok_or_else(|| {
+        // The rest is for compositions.
+        let (range, _) = self.options.ports.divided();
+        free_port(range, &taken, SystemClock.now()).ok_or_else(|| {
             StepError::Rejected(format!(
-                "no port of the nodes is left for another container ({}, LAUNCHWAY_NODE_PORTS)",
-                self.options.ports
+                "no port of the nodes is left for another container ({range}, LAUNCHWAY_NODE_PORTS)"
             ))
         })
     }

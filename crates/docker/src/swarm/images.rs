@@ -133,12 +133,12 @@ impl SwarmEngine {
 
     /// Classifies an error of a push or a pull; `Err` if it is not one of the registry.
     fn class(&self, failure: &EngineError) -> Result<RegistryFailure, ()> {
-        let EngineError::Message(complaint) = failure else { return Err(()) };
+        let EngineError::Message(error_text) = failure else { return Err(()) };
         if failure.unavailability().is_some() {
             return Err(());
         }
-        tracing::warn!(registry = %self.options.registry, error = complaint, "registry request failed");
-        match RegistryFailure::classify(complaint) {
+        tracing::warn!(registry = %self.options.registry, error = error_text, "registry request failed");
+        match RegistryFailure::classify(error_text) {
             RegistryFailure::Machine | RegistryFailure::Engine => Err(()),
             class => Ok(class),
         }

@@ -38,7 +38,7 @@ const LOG_TIME: Duration = Duration::from_secs(5);
 
 /// The states of tasks and nodes that were seen last.
 #[derive(Debug, Default)]
-pub(super) struct News(Mutex<Option<States>>);
+pub(super) struct LastStates(Mutex<Option<States>>);
 
 /// The states of tasks, by their ids, and of nodes, by their names.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ struct States {
     nodes: BTreeMap<String, bool>,
 }
 
-impl News {
+impl LastStates {
     /// Returns whether `now` differs from what was seen last.
     fn is_new(&self, now: States) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,16 +60,16 @@ impl News {
 #[async_trait]
 impl EngineInventory for SwarmEngine {
     async fn everything(&self) -> Result<Vec<DiscoveredResource>, StepError> {
-        // The images of this machine, and the containers of commands that were interrupted.
-        let (mut found, own) = tokio::try_join!(self.engine.everything(), self.containers())?;
-        found.extend(own);
+        // The images and compositions of this machine, and the containers of commands that were interrupted.
+        let (mut found, services) = tokio::try_join!(self.engine.everything(), self.found_services())?;
+        found.extend(services);
         Ok(found)
     }
 
     async fn containers(&self) -> Result<Vec<DiscoveredResource>, StepError> {
-        let cluster = self.cluster(&[]).await.map_err(EngineError::or_fault)?;
-        self.restarts.forget_others(&cluster.services);
-        Ok(self.found(&cluster))
+        let (mut found, composed) = tokio::try_join!(self.found_services(), self.composed())?;
+        found.extend(composed);
+        Ok(found)
     }
 
     async fn images_of(&self, owner: &Owner) -> Result<Vec<ImageSize>, StepError> {
@@ -78,7 +78,7 @@ impl EngineInventory for SwarmEngine {
 
     async fn remove(&self, found: &DiscoveredResource) -> Result<(), StepError> {
         match &found.what {
-            DiscoveredObject::Container { id, .. } if self.service(id).await?.is_some() => {
+            DiscoveredObject::Container { id, .. } if id.is_service() => {
                 let removed = self.engine.docker.remove_services(std::slice::from_ref(id)).await;
                 removed.map_err(EngineError::or_fault)
             }
@@ -92,10 +92,16 @@ impl EngineInventory for SwarmEngine {
         since: Option<Timestamp>,
         limit: usize,
     ) -> Result<Vec<PrintedLine>, StepError> {
+        if !container.is_service() {
+            return self.engine.printed(container, since, limit).await;
+        }
         settled_lines(limit, || self.lines_after(container, since, limit)).await
     }
 
     async fn tail_logs(&self, container: &ContainerId, lines: usize) -> Result<Vec<PrintedLine>, StepError> {
+        if !container.is_service() {
+            return self.engine.tail_logs(container, lines).await;
+        }
         let mut last = Vec::new();
         for task in self.readable_tasks(container).await? {
             last.extend(self.read_task(&task, LogRange::Last(lines), lines).await?);
@@ -104,7 +110,17 @@ impl EngineInventory for SwarmEngine {
         Ok(last.into_iter().map(PrintedLine::from).collect())
     }
 
-    async fn wait_for_news(&self, max_wait: Duration) -> bool {
+    async fn wait_for_events(&self, max_wait: Duration) -> bool {
+        tokio::select! {
+            is_new = self.wait_for_tasks(max_wait) => is_new,
+            is_new = self.engine.wait_for_events(max_wait) => is_new,
+        }
+    }
+}
+
+impl SwarmEngine {
+    /// Waits until a task or a node changes; returns whether one did within `max_wait`.
+    async fn wait_for_tasks(&self, max_wait: Duration) -> bool {
         let deadline = Instant::now() + max_wait;
         loop {
             let is_new = match self.cluster(&[]).await {
@@ -119,9 +135,14 @@ impl EngineInventory for SwarmEngine {
             sleep(ASK_EVERY.min(left)).await;
         }
     }
-}
 
-impl SwarmEngine {
+    /// Returns the services of this installation.
+    async fn found_services(&self) -> Result<Vec<DiscoveredResource>, StepError> {
+        let cluster = self.cluster(&[]).await.map_err(EngineError::or_fault)?;
+        self.restarts.forget_others(&cluster.services);
+        Ok(self.found(&cluster))
+    }
+
     fn found(&self, cluster: &Cluster) -> Vec<DiscoveredResource> {
         let mut tasks: HashMap<&str, Vec<&Task>> = HashMap::with_capacity(cluster.services.len());
         for task in &cluster.tasks {

@@ -9,7 +9,7 @@ use crate::labels;
 
 /// Returns a port that no service has. The search begins at another port each second, so that a port is not assigned again
 /// soon after its service is removed; `None` if all are taken.
-pub(super) fn free_port(range: PortRange, taken: &HashSet<u16>, now: Timestamp) -> Option<u16> {
+pub(crate) fn free_port(range: PortRange, taken: &HashSet<u16>, now: Timestamp) -> Option<u16> {
     let ports = range.ports();
     let first = usize::try_from(now.timestamp()).unwrap_or_default() % ports.len();
     let all = ports.clone().skip(first).chain(ports.take(first));

@@ -3,10 +3,11 @@
 use std::{
     collections::{BTreeMap, HashMap},
     net::{IpAddr, SocketAddr},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chrono::DateTime;
+use hyper::StatusCode;
 use launchway_domain::{
     clock::Timestamp,
     deployments::ContainerId,
@@ -23,8 +24,10 @@ use crate::{
     socket::{SocketError, SwarmObjects},
 };
 
-/// The timeout of a list.
+/// The timeout of a list, and the time that managers without a leader get to elect one.
 const LIST_TIME: Duration = Duration::from_secs(10);
+/// The pause before a manager without a leader is asked again.
+const ELECTION_PAUSE: Duration = Duration::from_millis(500);
 
 /// A service with one container.
 #[derive(Debug, Clone)]
@@ -157,12 +160,18 @@ impl Docker {
     ) -> Result<Vec<T>, EngineError> {
         let no_socket = || EngineError::Unavailable("Swarm needs the Unix socket of the engine".to_owned());
         let socket = self.socket().await.ok_or_else(no_socket)?;
-        let listed = match socket.swarm_objects(objects, filters, LIST_TIME).await {
-            // Also while the managers elect a leader.
-            Err(SocketError::Status(status)) => {
-                return Err(EngineError::Unavailable(format!("the manager answered {status}")));
+        let until = Instant::now() + LIST_TIME;
+        let listed = loop {
+            match socket.swarm_objects(objects, filters, LIST_TIME).await {
+                // The managers elect a leader.
+                Err(SocketError::Status(StatusCode::INTERNAL_SERVER_ERROR)) if Instant::now() < until => {
+                    tokio::time::sleep(ELECTION_PAUSE).await;
+                }
+                Err(SocketError::Status(status)) => {
+                    return Err(EngineError::Unavailable(format!("the manager answered {status}")));
+                }
+                listed => break listed?,
             }
-            listed => listed?,
         };
         serde_json::from_slice(&listed).map_err(|_unexpected| unreadable())
     }

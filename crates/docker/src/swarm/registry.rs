@@ -1,8 +1,14 @@
 //! The registry that images are pushed to.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    str::FromStr,
+};
 
+use ipnet::IpNet;
 use launchway_domain::applications::{ImageRef, Reference};
+use serde_json::Value;
 
 /// A registry with an optional path below it: `10.0.0.5:5000`, `registry.example.com/team`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +51,44 @@ impl fmt::Display for PushRegistry {
     }
 }
 
+/// Reads the engine's list of insecure registries: hosts, and networks of addresses. A name is not looked up, so only its own
+/// entry counts.
+pub(super) fn is_insecure(config: &Value, host: &str) -> Option<bool> {
+    let entry = config.get("IndexConfigs")?.get(host).and_then(|entry| entry.get("Secure"));
+    if entry.and_then(Value::as_bool) == Some(false) {
+        return Some(true);
+    }
+    let networks = config.get("InsecureRegistryCIDRs").and_then(Value::as_array);
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let address = match name.trim_matches(['[', ']']) {
+        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        name => name.parse().ok(),
+    };
+    let Some(address) = address else { return Some(false) };
+    let mut networks = networks.into_iter().flatten().filter_map(|network| network.as_str()?.parse().ok());
+    Some(networks.any(|network: IpNet| network.contains(&address)))
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn insecure_registries_are_those_of_the_engine() {
+        let config = json!({
+            "InsecureRegistryCIDRs": ["127.0.0.0/8", "10.78.0.0/24"],
+            "IndexConfigs": { "plain.example:5000": { "Secure": false }, "docker.io": { "Secure": true } },
+        });
+        for host in ["10.78.0.1:5005", "127.0.0.1", "localhost:5000", "plain.example:5000"] {
+            assert_eq!(is_insecure(&config, host), Some(true), "{host}");
+        }
+        for host in ["10.79.0.1:5005", "docker.io", "registry.example", "plain.example"] {
+            assert_eq!(is_insecure(&config, host), Some(false), "{host}");
+        }
+        assert_eq!(is_insecure(&json!({}), "docker.io"), None);
+    }
 
     #[test]
     fn a_registry_is_a_host_with_or_without_a_path() {

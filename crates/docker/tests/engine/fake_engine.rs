@@ -18,6 +18,8 @@ pub(crate) enum Reply {
     Json(String),
     /// Send these lines, and keep the connection until it is [broken off](FakeEngine::break_off).
     Stream(String),
+    /// Answer with this status, such as `500 Internal Server Error`.
+    Status(&'static str),
     /// Never answer.
     Nothing,
 }
@@ -109,6 +111,9 @@ fn answer(mut stream: UnixStream, state: &Mutex<State>) {
             let sent = stream.write_all(format!("{head}{first}").as_bytes());
             state.lock().unwrap().open.push(stream);
             sent
+        }
+        Some(Reply::Status(status)) => {
+            stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}").as_bytes())
         }
         Some(Reply::Nothing) => {
             state.lock().unwrap().open.push(stream);

@@ -123,7 +123,7 @@ async fn an_answer_that_is_none_is_a_fault() {
 async fn waiting_for_events_of_a_missing_engine_does_not_spin() {
     let fake = FakeDocker::failing_with("Cannot connect to the Docker daemon");
     let started = Instant::now();
-    installation(&fake).engine.wait_for_news(Duration::from_millis(2500)).await;
+    installation(&fake).engine.wait_for_events(Duration::from_millis(2500)).await;
     assert!((2400..30_000).contains(&started.elapsed().as_millis()));
     // One of them asks where the engine is.
     assert!(fake.calls().len() <= 4, "{}", fake.calls().len());

@@ -76,19 +76,19 @@ async fn news_end_the_waiting_and_are_not_missed_between_two_calls() {
     let timeout = Duration::from_secs(20);
     let started = Instant::now();
     // It was started before anybody waited.
-    installation.engine.wait_for_news(timeout).await;
+    installation.engine.wait_for_events(timeout).await;
     assert!(started.elapsed() < timeout);
     while matches!(installation.engine.condition(&container.id).await, Ok(Condition::Running { .. })) {
-        installation.engine.wait_for_news(timeout).await;
+        installation.engine.wait_for_events(timeout).await;
     }
     assert!(started.elapsed() < timeout);
     // Events between two calls are delivered at once, and once.
-    installation.engine.wait_for_news(Duration::from_secs(1)).await;
+    installation.engine.wait_for_events(Duration::from_secs(1)).await;
     installation.engine.restart(&container.id).await.unwrap();
     installation.engine.stop(&container.id).await.unwrap();
     let (mut calls, started) = (0, Instant::now());
     while started.elapsed() < Duration::from_secs(3) {
-        installation.engine.wait_for_news(Duration::from_secs(3)).await;
+        installation.engine.wait_for_events(Duration::from_secs(3)).await;
         calls += 1;
     }
     assert!((2..10).contains(&calls), "{calls}");
@@ -98,7 +98,7 @@ async fn news_end_the_waiting_and_are_not_missed_between_two_calls() {
 async fn news_of_others_are_none() {
     let (installation, other) = (Installation::new(), Installation::new());
     let started = Instant::now();
-    let waiting = installation.engine.wait_for_news(Duration::from_secs(3));
+    let waiting = installation.engine.wait_for_events(Duration::from_secs(3));
     tokio::join!(waiting, other.container(owner(), "true"));
     assert!(started.elapsed() >= Duration::from_secs(3));
 }
@@ -108,6 +108,6 @@ async fn waiting_without_an_engine_lasts_until_the_timeout() {
     let mut options = DockerOptions::new(Installation::new().instance);
     options.program = "no-such-docker".into();
     let started = Instant::now();
-    DockerEngine::new(options).wait_for_news(Duration::from_millis(1500)).await;
+    DockerEngine::new(options).wait_for_events(Duration::from_millis(1500)).await;
     assert!((1400..30_000).contains(&started.elapsed().as_millis()));
 }

@@ -218,3 +218,19 @@ async fn limits_that_builds_do_not_have_are_listed() {
     assert_eq!(missing.len(), 1);
     assert!(missing[0].reason.contains("another machine"), "{missing:?}");
 }
+
+#[tokio::test]
+async fn a_command_line_without_buildkit_is_named() {
+    let fake = FakeDocker::failing_with(
+        "ERROR: BuildKit is enabled but the buildx component is missing or broken.\n       Install the buildx component to \
+         build images with BuildKit:\n       https://docs.docker.com/go/buildx/",
+    );
+    let installation = Installation::with(|options| {
+        options.builder = Builder::BuildKit;
+        options.program = fake.program();
+    });
+    let StepError::Rejected(why) = installation.engine.missing_build_limits().await.unwrap_err() else {
+        panic!("another attempt would fail too");
+    };
+    assert!(why.contains("LAUNCHWAY_BUILDER") && why.contains("buildx"), "{why}");
+}

@@ -31,4 +31,5 @@ mod recorder;
 mod registries;
 mod resume;
 mod statistics;
+mod swarm;
 mod unavailable;

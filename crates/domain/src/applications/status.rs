@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApplicationState {
     /// The first version, or the first after a stop, is being deployed.
-    UnderWay(Progress),
+    InProgress(Progress),
     /// A version is live.
     Running,
     /// None is live, or the live one does not stay up.
@@ -71,10 +71,10 @@ impl Health {
 impl ApplicationState {
     /// Every state.
     pub const ALL: [Self; 7] = [
-        Self::UnderWay(Progress::Queued),
-        Self::UnderWay(Progress::Cloning),
-        Self::UnderWay(Progress::Building),
-        Self::UnderWay(Progress::Deploying),
+        Self::InProgress(Progress::Queued),
+        Self::InProgress(Progress::Cloning),
+        Self::InProgress(Progress::Building),
+        Self::InProgress(Progress::Deploying),
         Self::Running,
         Self::Failed,
         Self::Stopped,
@@ -84,10 +84,10 @@ impl ApplicationState {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::UnderWay(Progress::Queued) => "queued",
-            Self::UnderWay(Progress::Cloning) => "cloning",
-            Self::UnderWay(Progress::Building) => "building",
-            Self::UnderWay(Progress::Deploying) => "deploying",
+            Self::InProgress(Progress::Queued) => "queued",
+            Self::InProgress(Progress::Cloning) => "cloning",
+            Self::InProgress(Progress::Building) => "building",
+            Self::InProgress(Progress::Deploying) => "deploying",
             Self::Running => "running",
             Self::Failed => "failed",
             Self::Stopped => "stopped",
@@ -99,10 +99,10 @@ impl ApplicationState {
     #[must_use]
     pub fn without_a_running_version(deployment: DeploymentState, is_stopped: bool) -> Option<Self> {
         match deployment {
-            DeploymentState::Queued => Some(Self::UnderWay(Progress::Queued)),
-            DeploymentState::Cloning => Some(Self::UnderWay(Progress::Cloning)),
-            DeploymentState::Building => Some(Self::UnderWay(Progress::Building)),
-            DeploymentState::Deploying => Some(Self::UnderWay(Progress::Deploying)),
+            DeploymentState::Queued => Some(Self::InProgress(Progress::Queued)),
+            DeploymentState::Cloning => Some(Self::InProgress(Progress::Cloning)),
+            DeploymentState::Building => Some(Self::InProgress(Progress::Building)),
+            DeploymentState::Deploying => Some(Self::InProgress(Progress::Deploying)),
             DeploymentState::Deployed => None,
             DeploymentState::Failed | DeploymentState::Cancelled if is_stopped => Some(Self::Stopped),
             DeploymentState::Failed | DeploymentState::Cancelled => Some(Self::Failed),

@@ -106,11 +106,7 @@ pub trait Composer: Send + Sync {
     ///
     /// # Errors
     /// As [`start`](Composer::start).
-    async fn start_companions(
-        &self,
-        plan: &CompositionPlan,
-        output: Arc<dyn Output>,
-    ) -> Result<(), StepError>;
+    async fn start_sidecars(&self, plan: &CompositionPlan, output: Arc<dyn Output>) -> Result<(), StepError>;
 
     /// Starts all services beside whatever else runs, and returns the container that gets the traffic.
     /// Running services of the same attempt keep running.

@@ -420,7 +420,7 @@ pub trait EngineInventory: Send + Sync {
 
     /// Waits until something has happened to a container of this installation, or until the timeout
     /// `max_wait`; returns whether something has. Events in quick succession are reported together.
-    async fn wait_for_news(&self, max_wait: Duration) -> bool;
+    async fn wait_for_events(&self, max_wait: Duration) -> bool;
 }
 
 /// The target of a health check.

@@ -9,7 +9,7 @@ use crate::value::{InvalidValue, parsed_by_conversion};
 /// ```
 /// use launchway_domain::deployments::DeploymentState;
 ///
-/// assert!(DeploymentState::Failed.is_over());
+/// assert!(DeploymentState::Failed.is_final());
 /// assert_eq!("deploying".parse(), Ok(DeploymentState::Deploying));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,13 +68,13 @@ impl DeploymentState {
 
     /// Returns whether the state is final.
     #[must_use]
-    pub fn is_over(self) -> bool {
+    pub fn is_final(self) -> bool {
         matches!(self, Self::Deployed | Self::Failed | Self::Cancelled)
     }
 
     /// Returns whether a worker runs the deployment.
     #[must_use]
-    pub fn is_under_way(self) -> bool {
+    pub fn is_in_progress(self) -> bool {
         matches!(self, Self::Cloning | Self::Building | Self::Deploying)
     }
 
@@ -85,12 +85,12 @@ impl DeploymentState {
     /// nothing needs building, back to `queued` for another attempt, and to a final state.
     pub fn advance(self, to: Self) -> Result<Self, IllegalMove> {
         let is_legal = match to {
-            Self::Queued => self.is_under_way(),
+            Self::Queued => self.is_in_progress(),
             Self::Cloning => self == Self::Queued,
             Self::Building => self == Self::Cloning,
             Self::Deploying => matches!(self, Self::Queued | Self::Building),
             Self::Deployed => self == Self::Deploying,
-            Self::Failed | Self::Cancelled => !self.is_over(),
+            Self::Failed | Self::Cancelled => !self.is_final(),
         };
         if is_legal { Ok(to) } else { Err(IllegalMove { from: self, to }) }
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_has_finished_never_changes() {
-        for from in S::ALL.into_iter().filter(|state| state.is_over()) {
+        for from in S::ALL.into_iter().filter(|state| state.is_final()) {
             assert!(S::ALL.into_iter().all(|to| from.advance(to).is_err()));
         }
     }

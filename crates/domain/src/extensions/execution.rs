@@ -37,7 +37,7 @@ pub struct IllegalMove {
 impl ExecutionState {
     /// Returns whether the state is final.
     #[must_use]
-    pub fn is_over(self) -> bool {
+    pub fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
@@ -51,7 +51,7 @@ impl ExecutionState {
             Self::Pending => false,
             Self::Running => self == Self::Pending,
             Self::Completed => self == Self::Running,
-            Self::Failed | Self::Cancelled => !self.is_over(),
+            Self::Failed | Self::Cancelled => !self.is_final(),
         };
         if is_legal { Ok(to) } else { Err(IllegalMove { from: self, to }) }
     }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_has_finished_never_changes() {
-        for from in S::ALL.iter().copied().filter(|state| state.is_over()) {
+        for from in S::ALL.iter().copied().filter(|state| state.is_final()) {
             assert!(S::ALL.iter().all(|to| from.advance(*to).is_err()));
         }
     }

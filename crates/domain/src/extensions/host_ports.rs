@@ -30,6 +30,15 @@ impl PortRange {
         self.first..=self.last
     }
 
+    /// Returns the first three quarters of the range, and the last one. A range of one port is in both.
+    #[must_use]
+    pub fn divided(self) -> (Self, Self) {
+        let quarter = (self.last - self.first) / 4;
+        let first_of_last = self.last - quarter;
+        let last_of_first = self.first.max(first_of_last - 1);
+        (Self { last: last_of_first, ..self }, Self { first: first_of_last, ..self })
+    }
+
     /// Returns whether `port` is in the range.
     #[must_use]
     pub fn contains(self, port: u16) -> bool {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::{Action, ExtensionKey, NewExecutionLine, ObjectName, template::Values};
 use crate::{
+    applications::Port,
     clock::Timestamp,
     deployments::{Container, Output, StepError},
     ids::{ExecutionId, OrganizationId},
@@ -26,6 +27,8 @@ pub struct Run {
     pub values: Secret<Values>,
     /// The addresses that routes use, which no container of the run gets.
     pub reserved: Vec<IpAddr>,
+    /// The containers that its steps route host names to, each with the port in the container.
+    pub routed: Vec<(ObjectName, Port)>,
 }
 
 /// Runs the steps of extensions.
@@ -99,12 +102,12 @@ pub trait ExtensionRunner: Send + Sync {
     async fn discard(&self, run: &Run) -> Result<(), StepError>;
 
     /// Returns a container that this very run created, by the name of a container, or of a composition and
-    /// a service as `project-service`.
+    /// a service as `project-service`, as its `port` is reached.
     ///
     /// # Errors
     /// [`StepError::Rejected`] if it created none of that name, or it does not run, [`StepError::Retryable`] if
     /// the engine is unreachable.
-    async fn container(&self, run: &Run, name: &ObjectName) -> Result<Container, StepError>;
+    async fn container(&self, run: &Run, name: &ObjectName, port: Port) -> Result<Container, StepError>;
 
     /// Removes every container and composition that an extension created for an organization, and on
     /// request its volumes.

@@ -179,7 +179,7 @@ impl Quotes {
                 self.is_comment = c != '\n';
                 continue;
             }
-            self.are_unclear |= self.is_beyond_us(last, c);
+            self.are_unclear |= self.is_unsupported_quoting(last, c);
             self.around = match (self.around, c) {
                 (Around::Nothing | Around::Double, '\\') => {
                     self.is_escaped = true;
@@ -197,7 +197,7 @@ impl Quotes {
         }
     }
 
-    fn is_beyond_us(&mut self, last: Option<char>, c: char) -> bool {
+    fn is_unsupported_quoting(&mut self, last: Option<char>, c: char) -> bool {
         match (self.around, last, c) {
             (Around::Nothing, Some('<'), '<') | (Around::Nothing, Some('$'), '\'') => true,
             (Around::Double, Some('$'), '(') | (Around::Double, _, '`') => true,

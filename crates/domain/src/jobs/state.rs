@@ -79,7 +79,7 @@ impl JobState {
 
     /// Returns whether the state is final.
     #[must_use]
-    pub fn is_over(self) -> bool {
+    pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
 
@@ -218,17 +218,17 @@ mod tests {
             let (mut claims, mut returns) = (0, 0);
             for event in events {
                 let after = state.after(event);
-                prop_assert_eq!(state.is_over() && after.is_ok(), false);
+                prop_assert_eq!(state.is_final() && after.is_ok(), false);
                 if let Ok(next) = after {
                     claims += i32::from(event == Event::Claim);
                     returns += i32::from(event == Event::PutBack);
                     state = next;
                 }
                 // A running job was claimed once more than it was put back.
-                if !state.is_over() {
+                if !state.is_final() {
                     prop_assert_eq!(claims - returns, i32::from(state == JobState::Running));
                 }
-                prop_assert_eq!(state.after(Event::Cancel).is_ok(), !state.is_over());
+                prop_assert_eq!(state.after(Event::Cancel).is_ok(), !state.is_final());
             }
         }
     }

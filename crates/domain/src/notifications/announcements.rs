@@ -214,7 +214,7 @@ mod tests {
             (D::Cancelled, Some(E::DeploymentCancelled)),
         ] {
             assert_eq!(E::of_deployment(state), kind, "{state:?}");
-            assert_eq!(state.is_over(), kind.is_some(), "{state:?}");
+            assert_eq!(state.is_final(), kind.is_some(), "{state:?}");
             let event = a_deployment(state).event(Uuid::nil().into(), AT);
             assert_eq!(event.map(|event| event.kind), kind, "{state:?}");
         }

@@ -177,7 +177,7 @@ async fn act(launchway: &Embedded, ada: &Actor, action: &str) -> Result<String, 
     loop {
         sleep(Duration::from_millis(1500)).await;
         let newest = deployments.list(ada, id, page).await?.items.swap_remove(0).status.state;
-        if newest.is_over() {
+        if newest.is_final() {
             let application = applications.get(ada, id).await?.status.state;
             return Ok(format!("{} {}", application.as_str(), newest.as_str()));
         }

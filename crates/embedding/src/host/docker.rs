@@ -199,7 +199,7 @@ impl Host for DockerHost {
     }
 
     async fn changed(&self) {
-        while !self.engine.wait_for_news(NEWS).await {}
+        while !self.engine.wait_for_events(NEWS).await {}
     }
 }
 

@@ -219,7 +219,7 @@ impl ProcessHost {
         if !begun.exists()
             && let Err(error) = fs::write(&begun, "")
         {
-            tracing::warn!(%error, "begin of a grace period could not be recorded");
+            tracing::warn!(%error, "start of a grace period could not be recorded");
         }
         // Again with each call: an earlier one may have been interrupted before it.
         process.terminate();

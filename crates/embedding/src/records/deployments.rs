@@ -69,7 +69,7 @@ impl Records {
         Some(RetentionStatus {
             deployment,
             is_live: live == Some(deployment),
-            is_open: !found.status.state.is_over(),
+            is_open: !found.status.state.is_final(),
             is_worth_keeping: application.is_some() && is_wanted,
         })
     }
@@ -90,7 +90,7 @@ impl Records {
         let Deployment { id, application_id, created_at, .. } = deployment;
         let index = &mut self.index;
         index.by_application.insert((application_id, created_at, id), ());
-        set(&mut index.open_deployments, id, !deployment.status.state.is_over());
+        set(&mut index.open_deployments, id, !deployment.status.state.is_final());
         let is_removed = |container: &ContainerRecord| container.state == ContainerState::Removed;
         let is_standing = deployment.status.state == DeploymentState::Deployed
             && deployment.container.as_ref().is_some_and(|container| !is_removed(container));
@@ -151,7 +151,7 @@ impl Records {
         let application = application.filter(|found| found.organization_id == deployment.organization_id);
         let application = application.ok_or(StoreError::Stale)?;
         if !runs(application) {
-            set_state(application, ApplicationState::UnderWay(Way::Queued), deployment.created_at);
+            set_state(application, ApplicationState::InProgress(Way::Queued), deployment.created_at);
         }
         self.put_deployment(deployment.clone());
         Ok(())
@@ -161,7 +161,7 @@ impl Records {
         let from = self.deployments.get(&id).ok_or(StoreError::Stale)?.status.state;
         let may_move = match progress.state {
             Some(to) => from.advance(to).is_ok(),
-            None => !from.is_over(),
+            None => !from.is_final(),
         };
         if !may_move {
             return Err(StoreError::Stale);
@@ -210,10 +210,10 @@ impl Records {
     }
 
     fn follow_jobs(&mut self, application: Option<ApplicationId>, at: Timestamp) {
-        let strays = self.index.open_deployments.keys().filter_map(|id| self.deployments.get(id));
-        let strays = strays.filter(|open| application.is_none_or(|only| only == open.application_id));
+        let mismatches = self.index.open_deployments.keys().filter_map(|id| self.deployments.get(id));
+        let mismatches = mismatches.filter(|open| application.is_none_or(|only| only == open.application_id));
         let moves: Vec<(DeploymentId, DeploymentState, Option<NewLine>)> =
-            strays.filter_map(|open| self.move_after_job(open, at)).collect();
+            mismatches.filter_map(|open| self.move_after_job(open, at)).collect();
         for (id, to, line) in moves {
             self.append(line.as_slice());
             self.enter(id, to, at);

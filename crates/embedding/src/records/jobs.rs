@@ -28,7 +28,7 @@ impl KeptJob {
     /// Applies an event that ends the job, or its current attempt.
     fn meet(&mut self, event: Event, at: Timestamp) -> Result<JobState, StoreError> {
         self.job.state = self.job.state.after(event).map_err(|_illegal| StoreError::Stale)?;
-        self.job.finished_at = self.job.state.is_over().then_some(at);
+        self.job.finished_at = self.job.state.is_final().then_some(at);
         self.held = None;
         Ok(self.job.state)
     }
@@ -73,7 +73,7 @@ impl Records {
     /// Stores a job, and its place in the index.
     pub(super) fn put_job(&mut self, kept: KeptJob) {
         let id = kept.job.id;
-        if kept.job.state.is_over() {
+        if kept.job.state.is_final() {
             self.index.open_jobs.remove(&id);
         } else {
             self.index.open_jobs.insert(id, ());

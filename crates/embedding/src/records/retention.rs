@@ -91,7 +91,7 @@ impl Records {
         }
         let mut old: Vec<DeploymentId> = Vec::new();
         for owner in owners {
-            let over = self.deployments_of(owner).filter(|one| one.status.state.is_over());
+            let over = self.deployments_of(owner).filter(|one| one.status.state.is_final());
             let over: Vec<&Deployment> = match self.applications.contains(&owner) {
                 true => over.skip(retention.deployments).collect(),
                 // They tell what a deleted application left on the host, until that was removed.

@@ -27,8 +27,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns a writer for the lines of a table.
-    pub(super) fn pieces_of<'w>(&'w mut self, table: &str) -> Pieces<'w, 'a> {
-        Pieces { writer: self, table: table.to_owned(), number: 0, lines: Vec::new() }
+    pub(super) fn pieces_of<'w>(&'w mut self, table: &str) -> LineCollector<'w, 'a> {
+        LineCollector { writer: self, table: table.to_owned(), number: 0, lines: Vec::new() }
     }
 
     /// Adds an open file of the given size, and returns its SHA-256.
@@ -71,14 +71,14 @@ fn header(size: u64) -> tar::Header {
 }
 
 /// Collects the lines of a table until they make a piece.
-pub(super) struct Pieces<'w, 'a> {
+pub(super) struct LineCollector<'w, 'a> {
     writer: &'w mut Writer<'a>,
     table: String,
     number: u32,
     lines: Vec<u8>,
 }
 
-impl Pieces<'_, '_> {
+impl LineCollector<'_, '_> {
     pub(super) fn add(&mut self, line: &str) -> Result<(), BackupError> {
         self.lines.extend_from_slice(line.as_bytes());
         self.lines.push(b'\n');

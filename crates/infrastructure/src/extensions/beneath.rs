@@ -56,7 +56,7 @@ impl Root {
     /// Returns the folders on the way to `path`, itself included, that do not exist.
     pub(super) fn missing(&self, path: &str) -> Result<Vec<String>, Errno> {
         let mut missing = Vec::new();
-        for folder in on_the_way(path) {
+        for folder in path_prefixes(path) {
             if !missing.is_empty() || self.kind(folder)?.is_none() {
                 missing.push(folder.to_owned());
             }
@@ -66,7 +66,7 @@ impl Root {
 
     /// Creates a folder and its missing parents.
     pub(super) fn make_folders(&self, path: &str) -> Result<(), Errno> {
-        for folder in on_the_way(path) {
+        for folder in path_prefixes(path) {
             let (parent, name) = self.parent(folder)?;
             match mkdirat(&parent, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -130,7 +130,7 @@ impl Root {
 }
 
 /// Returns `a`, `a/b` and `a/b/c` for `a/b/c`.
-fn on_the_way(path: &str) -> impl Iterator<Item = &str> {
+fn path_prefixes(path: &str) -> impl Iterator<Item = &str> {
     let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
     ends.filter_map(|end| path.get(..end))
 }

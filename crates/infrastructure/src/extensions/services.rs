@@ -13,7 +13,7 @@ use super::{Host, commands::exit_code, not_run, notes::StepNotes};
 
 impl Host {
     /// Runs `systemctl` for a service. Returns its exit code.
-    pub(super) async fn tell_service(
+    pub(super) async fn run_systemctl(
         &self,
         notes: &StepNotes,
         unit: &UnitName,

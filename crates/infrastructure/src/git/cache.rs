@@ -20,7 +20,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::{
     FetchRequest,
     command::{Git, git_dir, succeeded},
-    complaint::Trouble,
+    errors::GitError,
 };
 
 /// The most fetches of a cache before it is recreated: it is never garbage-collected.
@@ -133,7 +133,7 @@ impl Cache {
     }
 
     /// Fetches the commit, unless it is in the cache.
-    pub(super) async fn fetch(&self, git: &Git<'_>, request: &FetchRequest<'_>) -> Result<(), Trouble> {
+    pub(super) async fn fetch(&self, git: &Git<'_>, request: &FetchRequest<'_>) -> Result<(), GitError> {
         let place = format!("refs/deploy/{}", hash(request.source.branch.as_str()));
         if self.was_there && self.has_fetched(&place, request.commit).await? {
             return Ok(());
@@ -142,21 +142,21 @@ impl Cache {
         // branches.
         let by_hash = self.fetch_into(git, request, &format!("+{}:{place}", request.commit)).await;
         match by_hash {
-            Err(trouble) if trouble.is_unknown_commit => {}
+            Err(failure) if failure.is_unknown_commit => {}
             fetched => return fetched,
         }
         let by_name = format!("+{}:{place}", request.source.branch.reference());
         match self.fetch_into(git, request, &by_name).await {
             Ok(()) if self.commit_at(git, &place).await.as_ref() == Some(request.commit) => Ok(()),
-            Ok(()) | Err(Trouble { is_unknown_commit: true, .. }) => {
+            Ok(()) | Err(GitError { is_unknown_commit: true, .. }) => {
                 let (commit, branch) = (request.commit.short(), &request.source.branch);
-                Err(Trouble::refused(format!(
+                Err(GitError::refused(format!(
                     "{} no longer gives commit {commit}, because the branch `{branch}` has moved: \
                      deploy again to get what it is at now.",
                     request.source.url.as_str()
                 )))
             }
-            Err(trouble) => Err(trouble),
+            Err(failure) => Err(failure),
         }
     }
 
@@ -165,12 +165,17 @@ impl Cache {
         &self,
         git: &Git<'_>,
         request: &FetchRequest<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), GitError> {
         let place = format!("refs/compared/{}", hash(request.source.branch.as_str()));
         self.fetch_into(git, request, &format!("+{}:{place}", request.commit)).await
     }
 
-    async fn fetch_into(&self, git: &Git<'_>, request: &FetchRequest<'_>, what: &str) -> Result<(), Trouble> {
+    async fn fetch_into(
+        &self,
+        git: &Git<'_>,
+        request: &FetchRequest<'_>,
+        what: &str,
+    ) -> Result<(), GitError> {
         let claim = self.claim.clone();
         let begin = move || fs::write(claim.folder.join(UNFINISHED), "");
         files::off_thread("write to a cached repository", begin).await?;

@@ -18,7 +18,7 @@ use super::{
     FetchRequest, GitFetcher,
     cache::{Cache, Claim},
     command::{Git, succeeded},
-    complaint::{Trouble, explain},
+    errors::{GitError, explain},
     hosted,
     route::Route,
     scratch::Scratch,
@@ -37,7 +37,7 @@ impl ChangeDetector for GitFetcher {
             let git = Git { limits, scratch: &scratch, route: &Route::default() };
             let compared = compare(&git, &repository, comparison).await;
             scratch.remove().await?;
-            return compared.map_err(|trouble| trouble.error);
+            return compared.map_err(|failure| failure.error);
         }
         self.refuse_without_room().await?;
         let route = self.route(&comparison.source).await?;
@@ -61,18 +61,18 @@ impl GitFetcher {
     ) -> Result<Option<bool>, StepError> {
         let cache = Cache::open(git, claim, &comparison.new).await?;
         let compared = match compare_in(git, &cache, comparison).await {
-            Err(trouble) if trouble.may_be_the_cache && cache.was_there => {
-                tracing::warn!(reason = %trouble.error, "repository cache discarded");
+            Err(failure) if failure.may_be_the_cache && cache.was_there => {
+                tracing::warn!(reason = %failure.error, "repository cache discarded");
                 let cache = Cache::make(git, claim, &comparison.new).await?;
                 compare_in(git, &cache, comparison).await
             }
             compared => compared,
         };
-        compared.map_err(|trouble| trouble.error)
+        compared.map_err(|failure| failure.error)
     }
 }
 
-async fn compare_in(git: &Git<'_>, cache: &Cache, comparison: &Comparison) -> Result<Option<bool>, Trouble> {
+async fn compare_in(git: &Git<'_>, cache: &Cache, comparison: &Comparison) -> Result<Option<bool>, GitError> {
     let request = |commit| FetchRequest {
         source: &comparison.source,
         commit,
@@ -83,7 +83,7 @@ async fn compare_in(git: &Git<'_>, cache: &Cache, comparison: &Comparison) -> Re
     cache.fetch(git, &request(&comparison.new)).await?;
     if !has(git, cache.folder(), &comparison.old).await {
         match cache.fetch_earlier(git, &request(&comparison.old)).await {
-            Err(trouble) if trouble.is_unknown_commit => return Ok(None),
+            Err(failure) if failure.is_unknown_commit => return Ok(None),
             fetched => fetched?,
         }
     }
@@ -91,7 +91,11 @@ async fn compare_in(git: &Git<'_>, cache: &Cache, comparison: &Comparison) -> Re
 }
 
 /// Compares two commits in `repository`.
-async fn compare(git: &Git<'_>, repository: &Path, comparison: &Comparison) -> Result<Option<bool>, Trouble> {
+async fn compare(
+    git: &Git<'_>,
+    repository: &Path,
+    comparison: &Comparison,
+) -> Result<Option<bool>, GitError> {
     let Comparison { old, new, source, watched, .. } = comparison;
     if !has(git, repository, old).await {
         return Ok(None);
@@ -115,7 +119,7 @@ async fn matches(
     repository: &Path,
     (paths, watched): (Vec<u8>, &WatchPaths),
     comparison: &Comparison,
-) -> Result<bool, Trouble> {
+) -> Result<bool, GitError> {
     let (file, lines) = (git.scratch.folder().join(PATTERNS), watched.lines());
     let written = file.clone();
     files::off_thread("write the patterns of watched paths", move || {
@@ -154,11 +158,11 @@ async fn has(git: &Git<'_>, repository: &Path, commit: &CommitHash) -> bool {
 }
 
 /// Returns the output of a call, or an error if it is longer than can be read.
-fn listed(finished: Result<Finished, ProcessError>, comparison: &Comparison) -> Result<Finished, Trouble> {
+fn listed(finished: Result<Finished, ProcessError>, comparison: &Comparison) -> Result<Finished, GitError> {
     finished.map_err(|error| match error {
         ProcessError::AnsweredTooMuch(_) => {
             let (old, new) = (comparison.old.short(), comparison.new.short());
-            Trouble::refused(format!("More paths differ between {old} and {new} than can be listed."))
+            GitError::refused(format!("More paths differ between {old} and {new} than can be listed."))
         }
         error => explain(Err(error), &comparison.source),
     })

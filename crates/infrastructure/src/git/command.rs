@@ -10,7 +10,7 @@ use launchway_system::process::{Finished, Invocation};
 
 use super::{
     GitLimits,
-    complaint::{Trouble, explain},
+    errors::{GitError, explain},
     route::Route,
     scratch::Scratch,
 };
@@ -90,7 +90,7 @@ impl Git<'_> {
         if nothing {
             return Err(self.without_branch(source).await);
         }
-        let finished = succeeded(finished, source).map_err(|trouble| trouble.error)?;
+        let finished = succeeded(finished, source).map_err(|failure| failure.error)?;
         // Patterns also match the ends of names: `refs/heads/a/refs/heads/main`.
         let text = String::from_utf8_lossy(&finished.answer);
         let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
@@ -189,7 +189,7 @@ pub(super) fn git_dir(cache: &Path) -> OsString {
 pub(super) fn succeeded(
     finished: Result<Finished, launchway_system::process::ProcessError>,
     source: &GitSource,
-) -> Result<Finished, Trouble> {
+) -> Result<Finished, GitError> {
     match finished {
         Ok(finished) if finished.succeeded() => Ok(finished),
         other => Err(explain(other, source)),

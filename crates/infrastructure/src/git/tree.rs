@@ -7,7 +7,7 @@ use launchway_system::process::ProcessError;
 use super::{
     FetchRequest,
     command::{Git, succeeded},
-    complaint::Trouble,
+    errors::GitError,
 };
 
 /// The contents of a commit that users should know about.
@@ -23,7 +23,7 @@ pub(super) async fn list(
     git: &Git<'_>,
     repository: &Path,
     request: &FetchRequest<'_>,
-) -> Result<Contents, Trouble> {
+) -> Result<Contents, GitError> {
     let asked = git
         .local(repository, git.limits.answer)
         .args(["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", "--end-of-options"])
@@ -49,7 +49,7 @@ pub(super) async fn list(
     }
     if bytes > request.limits.tree_bytes {
         let (url, limit) = (request.source.url.as_str(), size(request.limits.tree_bytes));
-        return Err(Trouble::refused(format!("{url} is too large: its files are more than {limit}.")));
+        return Err(GitError::refused(format!("{url} is too large: its files are more than {limit}.")));
     }
     Ok(contents)
 }
@@ -60,7 +60,7 @@ pub(super) async fn check_out(
     git: &Git<'_>,
     repository: &Path,
     request: &FetchRequest<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), GitError> {
     let mut tree = std::ffi::OsString::from("--work-tree=");
     tree.push(git.scratch.tree());
     let written = git
@@ -74,9 +74,9 @@ pub(super) async fn check_out(
     succeeded(written, request.source).map(drop)
 }
 
-fn too_many(request: &FetchRequest<'_>) -> Trouble {
+fn too_many(request: &FetchRequest<'_>) -> GitError {
     let (url, limit) = (request.source.url.as_str(), request.limits.tree_entries);
-    Trouble::refused(format!("{url} is too large: it has more than {limit} files and folders."))
+    GitError::refused(format!("{url} is too large: it has more than {limit} files and folders."))
 }
 
 /// Formats a limit for users.

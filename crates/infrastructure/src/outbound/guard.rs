@@ -22,7 +22,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// The operator's permission that an address needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RequiredPermission {
     /// None, if it is public.
     Permitted,
     /// An explicit permission.
@@ -61,7 +61,12 @@ impl Guard {
 
     /// Resolves and checks `host`. Fails if any of its addresses is not permitted, so that a forbidden one
     /// cannot be hidden among others.
-    pub(super) async fn way(&self, host: &str, port: u16, wanted: Wanted) -> Result<Way, Refusal> {
+    pub(super) async fn way(
+        &self,
+        host: &str,
+        port: u16,
+        wanted: RequiredPermission,
+    ) -> Result<CheckedHost, Refusal> {
         let host =
             usual_spelling(host).ok_or_else(|| Refusal::Unknown(format!("There is no host {host}")))?;
         let found = look_up(&*self.resolver, &host, NAME).await;
@@ -69,22 +74,22 @@ impl Guard {
             Refusal::Unknown(format!("There is no host {host}, or its name server does not answer"))
         })?;
         let is_well = |address: &IpAddr| match wanted {
-            Wanted::Permitted => self.policy.permits(*address, port),
-            Wanted::Allowed => self.policy.allows(*address, port),
+            RequiredPermission::Permitted => self.policy.permits(*address, port),
+            RequiredPermission::Allowed => self.policy.allows(*address, port),
         };
         if !addresses.iter().all(is_well) {
             return Err(forbidden(&host, port, wanted));
         }
         let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
-        Ok(Way { host, addresses })
+        Ok(CheckedHost { host, addresses })
     }
 }
 
 /// The message does not name the address of a host: internal names must not be revealed.
-fn forbidden(host: &str, port: u16, wanted: Wanted) -> Refusal {
+fn forbidden(host: &str, port: u16, wanted: RequiredPermission) -> Refusal {
     let reason = match wanted {
-        Wanted::Permitted => "is not everyone's to reach",
-        Wanted::Allowed => "would be spoken to without encryption",
+        RequiredPermission::Permitted => "is not everyone's to reach",
+        RequiredPermission::Allowed => "would be spoken to without encryption",
     };
     Refusal::Forbidden(format!("{host} {reason}: only LAUNCHWAY_OUTBOUND_ALLOW can allow port {port} there"))
 }
@@ -104,32 +109,32 @@ fn usual_spelling(host: &str) -> Option<String> {
 
 /// Addresses that were checked.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct CheckedHost {
     host: String,
     addresses: Vec<SocketAddr>,
 }
 
-impl Way {
+impl CheckedHost {
     /// Connects to the first of the addresses that accepts.
     pub(super) async fn connect(&self) -> Result<TcpStream, SendError> {
         let end = Instant::now() + CONNECT;
-        let mut trouble = None;
+        let mut last_error = None;
         for (tried, address) in self.addresses.iter().enumerate() {
             // An address that does not answer leaves time for the others.
             let left = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
             let max_wait = end.saturating_duration_since(Instant::now()) / left;
             match timeout(max_wait, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => trouble = Some(error),
+                Ok(Err(error)) => last_error = Some(error),
                 Err(_elapsed) => {}
             }
         }
-        Err(SendError::Unreachable(self.silence(trouble)))
+        Err(SendError::Unreachable(self.silence(last_error)))
     }
 
-    fn silence(&self, trouble: Option<io::Error>) -> String {
+    fn silence(&self, last_error: Option<io::Error>) -> String {
         let host = &self.host;
-        match trouble {
+        match last_error {
             Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 format!("{host} does not accept connections at this port")
             }
@@ -193,7 +198,9 @@ mod tests {
             ("::1", false, false),
             ("[2606:4700::1]", true, false),
         ] {
-            for (wanted, well) in [(Wanted::Permitted, permitted), (Wanted::Allowed, allowed)] {
+            for (wanted, well) in
+                [(RequiredPermission::Permitted, permitted), (RequiredPermission::Allowed, allowed)]
+            {
                 let way = guard().way(host, 2525, wanted).await;
                 let is_forbidden = matches!(way, Err(Refusal::Forbidden(_)));
                 assert_eq!((way.is_ok(), is_forbidden), (well, !well), "{host} {wanted:?}");
@@ -203,20 +210,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_allowed_is_allowed_at_its_port_only() {
-        assert!(guard().way("allowed.example", 25, Wanted::Permitted).await.is_err());
+        assert!(guard().way("allowed.example", 25, RequiredPermission::Permitted).await.is_err());
     }
 
     #[tokio::test]
     async fn a_name_without_addresses_is_unknown_and_not_forbidden() {
         for host in ["nowhere.example", "", "a b", "%00"] {
-            let way = guard().way(host, 443, Wanted::Permitted).await;
+            let way = guard().way(host, 443, RequiredPermission::Permitted).await;
             assert!(matches!(way, Err(Refusal::Unknown(_))), "{host}: {way:?}");
         }
     }
 
     #[tokio::test]
     async fn a_refusal_does_not_show_the_addresses_of_a_name() {
-        let way = guard().way("private.example", 443, Wanted::Permitted).await;
+        let way = guard().way("private.example", 443, RequiredPermission::Permitted).await;
         let told = "private.example is not everyone's to reach: \
                     only LAUNCHWAY_OUTBOUND_ALLOW can allow port 443 there";
         assert_eq!(way, Err(Refusal::Forbidden(told.to_owned())));
@@ -224,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_way_leads_to_the_addresses_that_were_checked() {
-        let way = guard().way("public.example", 443, Wanted::Permitted).await.unwrap();
+        let way = guard().way("public.example", 443, RequiredPermission::Permitted).await.unwrap();
         let expected = ["1.1.1.1:443", "[2606:4700::1]:443"].map(|address| address.parse().unwrap());
         assert_eq!(way.addresses, expected);
     }

@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use self::{message::MimeMessage, wire::Wire};
-use super::{Outbound, Time, guard::Wanted, text::one_line};
+use super::{Outbound, Time, guard::RequiredPermission, text::one_line};
 
 /// The timeout of closing a connection after the mail was accepted.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -48,8 +48,8 @@ pub(super) async fn send(outbound: &Outbound, mail: &Mail, time: Time) -> Result
 async fn open<'a>(outbound: &Outbound, mail: &'a Mail) -> Result<Session<'a>, SendError> {
     let host = mail.host.as_str();
     let wanted = match mail.security {
-        MailSecurity::StartTls | MailSecurity::Tls => Wanted::Permitted,
-        MailSecurity::None => Wanted::Allowed,
+        MailSecurity::StartTls | MailSecurity::Tls => RequiredPermission::Permitted,
+        MailSecurity::None => RequiredPermission::Allowed,
     };
     let stream = outbound.guard.way(host, mail.port, wanted).await?.connect().await?;
     let broke = |_| SendError::Unreachable(format!("The connection to {host} was lost"));
@@ -86,7 +86,7 @@ async fn ask_to_encrypt(
         return Err(SendError::Unreachable(told));
     }
     let asked = session.connection.command(Starttls).await;
-    asked.map_err(|error| trouble(host, "", &error))?;
+    asked.map_err(|error| smtp_error(host, "", &error))?;
     TcpStream::from_std(stream).map_err(broke)
 }
 
@@ -108,7 +108,7 @@ impl<'a> Session<'a> {
     async fn begin(host: &'a str, wire: Wire, name: &ClientId) -> Result<Self, SendError> {
         match AsyncSmtpConnection::connect_with_transport(Box::new(wire), name).await {
             Ok(connection) => Ok(Self { host, connection }),
-            Err(error) => Err(trouble(host, "", &error)),
+            Err(error) => Err(smtp_error(host, "", &error)),
         }
     }
 
@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
     /// the mail as a whole, so that no recipient gets it several times.
     async fn hand_over(&mut self, message: &MimeMessage) -> Result<Sent, SendError> {
         let host = self.host;
-        let refused = |error: Error| trouble(host, "", &error);
+        let refused = |error: Error| smtp_error(host, "", &error);
         let knows_foreign = self.connection.server_info().supports_feature(Extension::SmtpUtfEight);
         let (to, foreign): (Vec<&Address>, Vec<&Address>) =
             message.to.iter().partition(|to| knows_foreign || !is_foreign(to));
@@ -143,7 +143,7 @@ impl<'a> Session<'a> {
         for to in to {
             match self.connection.command(Rcpt::new(to.clone(), vec![])).await {
                 Ok(_) => takers += 1,
-                Err(error) => match trouble(host, &format!("{to}: "), &error) {
+                Err(error) => match smtp_error(host, &format!("{to}: "), &error) {
                     refused @ SendError::Answered { code: 500..=599, .. } => {
                         left_out.push(refused.to_string());
                         refusal = Some(refused);
@@ -190,7 +190,7 @@ fn is_foreign(address: &Address) -> bool {
 }
 
 /// Returns the error with a message. `about` comes before the text of the server.
-fn trouble(host: &str, about: &str, error: &Error) -> SendError {
+fn smtp_error(host: &str, about: &str, error: &Error) -> SendError {
     send_error(host, error, |said| format!("{about}{said}"))
 }
 

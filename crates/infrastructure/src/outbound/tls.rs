@@ -110,7 +110,7 @@ impl Connector {
             })?;
         match self.ready().await?.connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(SendError::Unreachable(complaint(host, &error))),
+            Err(error) => Err(SendError::Unreachable(error_text(host, &error))),
         }
     }
 }
@@ -126,7 +126,7 @@ fn configured(trust: Trust) -> io::Result<ClientConfig> {
     Ok(config)
 }
 
-fn complaint(host: &str, error: &io::Error) -> String {
+fn error_text(host: &str, error: &io::Error) -> String {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
     let reason = match cause {
         Some(Error::InvalidCertificate(certificate)) => match certificate {

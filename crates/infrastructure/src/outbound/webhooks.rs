@@ -19,7 +19,7 @@ use url::Url;
 
 use super::{
     Outbound, Time,
-    guard::Wanted,
+    guard::RequiredPermission,
     text::{one_line, retry_after},
     tls::Stream,
 };
@@ -56,13 +56,13 @@ struct Exchanged {
 
 async fn exchange(outbound: &Outbound, post: &Post, host: &str) -> Result<Exchanged, SendError> {
     let request = request(post)?;
-    let way = outbound.guard.way(host, post.url.port(), Wanted::Permitted).await?;
+    let way = outbound.guard.way(host, post.url.port(), RequiredPermission::Permitted).await?;
     let stream = way.connect().await?;
     let stream: Box<dyn Stream> = match post.url.is_encrypted() {
         true => outbound.tls.encrypt(host, stream).await?,
         false => Box::new(stream),
     };
-    let broken = |error: hyper::Error| SendError::Unreachable(complaint(host, &error));
+    let broken = |error: hyper::Error| SendError::Unreachable(error_text(host, &error));
     let (mut sender, driven) =
         http1::Builder::new().max_buf_size(HEADERS).handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let mut connection = JoinSet::new();
@@ -139,7 +139,7 @@ where
     }
 }
 
-fn complaint(host: &str, error: &hyper::Error) -> String {
+fn error_text(host: &str, error: &hyper::Error) -> String {
     if error.is_parse_too_large() {
         format!("{host} answers with too many headers")
     } else if error.is_parse() {

@@ -10,4 +10,4 @@ mod backups;
 #[path = "../../../database/tests/contract/builders.rs"]
 #[expect(dead_code, reason = "the tests of the database need more of it")]
 mod builders;
-mod shared_sites;
+mod sites_on_postgres;

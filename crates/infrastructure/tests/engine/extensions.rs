@@ -102,6 +102,7 @@ impl Extending {
             execution: TimeOrderedIds.next().into(),
             values: Secret::new(values.collect::<Values>()),
             reserved: Vec::new(),
+            routed: Vec::new(),
         };
         self.runner.begin(&run).await.unwrap();
         run
@@ -122,7 +123,7 @@ impl Extending {
 
     /// Returns the name on the engine of the object `name`.
     async fn engine_name(&self, run: &Run, name: &str) -> String {
-        self.runner.container(run, &name.parse().unwrap()).await.unwrap().name
+        self.runner.container(run, &name.parse().unwrap(), 80_u16.try_into().unwrap()).await.unwrap().name
     }
 }
 

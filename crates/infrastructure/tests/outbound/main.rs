@@ -8,5 +8,6 @@ mod forbidden;
 mod mail;
 mod mail_faults;
 mod mail_safety;
+mod registry;
 mod webhook_faults;
 mod webhooks;

@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::Write as _,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, Mutex},
@@ -17,6 +16,7 @@ use launchway_domain::{
 };
 use launchway_infrastructure::git::{GitFetcher, GitLimits, GitOptions};
 use launchway_testkit::ids::id_of;
+pub(crate) use launchway_testkit::ports::free_port;
 use tempfile::TempDir;
 
 /// The timeout of waiting for a condition in a test.
@@ -222,11 +222,6 @@ pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, StepError>) -> Strin
         Err(StepError::Rejected(sentence)) => sentence,
         other => panic!("not refused: {other:?}"),
     }
-}
-
-/// Returns a port that no process listens on.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// Waits until `is_so` holds, and fails the test if that never happens.

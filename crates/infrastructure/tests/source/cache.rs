@@ -146,6 +146,6 @@ async fn a_cache_that_a_fetch_was_cut_off_in_is_not_used() {
     fetch(&fetcher, &repository.source(), "two").await.unwrap();
     assert!(!cache.join("objects/pack/tmp_pack_1").exists() && !cache.join("shallow.lock").exists());
     cut_off();
-    fetcher.clear_work().await.unwrap();
+    fetcher.remove_work_folders().await.unwrap();
     assert_eq!(caches(&arena), Vec::<PathBuf>::new());
 }

@@ -110,7 +110,7 @@ async fn what_a_lost_process_left_is_cleared_at_the_start() {
     fetch(&fetcher, &repository.source(), "one").await.unwrap();
     fs::create_dir_all(arena.path("work/.scratch-1-1/tree")).unwrap();
     fs::write(arena.path("work/.scratch-1-1/key"), "secret").unwrap();
-    fetcher.clear_work().await.unwrap();
+    fetcher.remove_work_folders().await.unwrap();
     assert_eq!(arena.work(), Vec::<String>::new());
     fetch(&fetcher, &repository.source(), "one").await.unwrap();
 }

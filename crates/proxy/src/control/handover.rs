@@ -109,7 +109,7 @@ pub(crate) struct Leaving(UnixStream);
 impl Leaving {
     /// Reports that the control socket belongs to this process. Only the time at which the predecessor exits
     /// depends on it.
-    pub(crate) async fn say_that_we_serve(&mut self) {
+    pub(crate) async fn report_serving(&mut self) {
         if let Err(error) = self.0.write_all(SERVING).await {
             tracing::debug!(%error, "predecessor exited early");
         }

@@ -86,7 +86,7 @@ pub(super) fn clean_response(headers: &mut HeaderMap) {
 }
 
 /// Sets the forwarding headers.
-pub(super) fn say_for_whom(headers: &mut HeaderMap, peer: &Peer) {
+pub(super) fn set_forwarding_headers(headers: &mut HeaderMap, peer: &Peer) {
     remove_look_alikes(headers);
     remove_any(headers, &OF_NOBODY);
     if !peer.is_trusted {

@@ -1,4 +1,4 @@
-//! Prepares a machine for a Swarm: its engine, its bridge and its packet filter.
+//! Prepares a machine for a Swarm: its packet filter, its engine and its bridge.
 //!
 //! Every step can be repeated: the packet filter is empty after a boot.
 
@@ -10,9 +10,9 @@ use std::{
     process::{Command, Output},
 };
 
-use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
+use super::packet_filter::add_rules;
 use crate::{cli::PrepareNode, print_line};
 
 /// The bridge that connects the containers of a node with its network.
@@ -23,15 +23,17 @@ const NO_NEW_PRIVILEGES: &str = "no-new-privileges";
 
 /// Prepares this machine.
 pub(crate) fn prepare(arguments: &PrepareNode) -> Result<(), Box<dyn Error>> {
-    let PrepareNode { address, network, engine_config } = arguments;
+    let PrepareNode { address, network, engine_config, packet_filter_only } = arguments;
     if !network.contains(address) {
         return Err(format!("the address {address} is not in the network {network}").into());
     }
+    add_rules(*network)?;
+    if *packet_filter_only {
+        print_line(&format!("containers of this machine open no connection to the machines in {network}"));
+        return Ok(());
+    }
     require_privileges_setting(engine_config)?;
     prepare_bridge(*address)?;
-    for rule in rules(*network) {
-        add_rule(&rule)?;
-    }
     print_line(&format!(
         "this machine is prepared at {address}: let it join the Swarm, and run `launchway node activate` for it on a manager"
     ));
@@ -124,47 +126,16 @@ pub(crate) fn bridge_address() -> Result<Option<String>, Box<dyn Error>> {
     Ok(inspected.status.success().then_some(bound))
 }
 
-/// Returns whether containers are kept from this machine; `None` if only root can see it.
-pub(crate) fn has_input_rule() -> Option<bool> {
-    let words = INPUT_RULE.split(' ');
-    let arguments: Vec<&str> = ["--wait", "--check"].into_iter().chain(words).collect();
-    let checked = run("iptables", &arguments).ok()?;
-    let is_refused = String::from_utf8_lossy(&checked.stderr).contains("Permission denied");
-    (!is_refused).then(|| checked.status.success())
-}
-
-const INPUT_RULE: &str = "INPUT -i docker_gwbridge -m conntrack --ctstate NEW -j REJECT";
-
-/// The rules by which containers open no connection to the machines of the Swarm: at the published ports there, they would
-/// reach the containers of other organizations.
-fn rules(network: Ipv4Net) -> [Vec<String>; 2] {
-    let words = |text: String| text.split(' ').map(str::to_owned).collect();
-    [
-        words(format!("DOCKER-USER -i {BRIDGE} -d {network} -m conntrack --ctstate NEW -j REJECT")),
-        words(INPUT_RULE.to_owned()),
-    ]
-}
-
-fn add_rule(rule: &[String]) -> Result<(), Box<dyn Error>> {
-    let arguments = |verb: &'static str| -> Vec<&str> {
-        ["--wait", verb].into_iter().chain(rule.iter().map(String::as_str)).collect()
-    };
-    if run("iptables", &arguments("--check"))?.status.success() {
-        return Ok(());
-    }
-    succeeded("iptables", run("iptables", &arguments("--insert"))?).map(drop)
-}
-
 fn docker(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
     succeeded("docker", run("docker", arguments)?)
 }
 
-fn run(program: &str, arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
+pub(super) fn run(program: &str, arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
     let output = Command::new(program).args(arguments).output();
     output.map_err(|error| format!("`{program}` cannot be run: {error}").into())
 }
 
-fn succeeded(program: &str, output: Output) -> Result<String, Box<dyn Error>> {
+pub(super) fn succeeded(program: &str, output: Output) -> Result<String, Box<dyn Error>> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }

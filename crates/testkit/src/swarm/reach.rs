@@ -72,6 +72,15 @@ impl SwarmLab {
         addresses
     }
 
+    /// Returns the addresses and ports at which the containers of a deployment are published on a node.
+    #[must_use]
+    pub fn published_at(&self, node: usize, deployment: &str) -> Vec<String> {
+        let format = "{{range .NetworkSettings.Ports}}{{range .}}{{.HostIp}}:{{.HostPort}} {{end}}{{end}}";
+        let containers = self.containers_of(node, deployment).into_iter().filter(|one| one.node == node);
+        let listed = containers.map(|one| self.docker(node, &["inspect", "--format", format, &one.id]));
+        listed.flat_map(|listed| listed.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+    }
+
     /// Returns what a container gets from an address and port, `host:port`, by HTTP; nothing if there is no answer within
     /// two seconds.
     #[must_use]
@@ -89,6 +98,18 @@ impl SwarmLab {
     pub fn flush_rules(&self, node: usize) {
         let mut command = self.command_on(node, Path::new("iptables"));
         assert!(command.args(["--wait", "--flush", "DOCKER-USER"]).status().unwrap().success());
+    }
+
+    /// Removes all rules and chains of the packet filter of a node, as a boot does.
+    ///
+    /// # Panics
+    ///
+    /// If that fails.
+    pub fn remove_rules(&self, node: usize) {
+        for words in [&["--flush"][..], &["--delete-chain"], &["--table", "nat", "--flush"]] {
+            let mut command = self.command_on(node, Path::new("iptables"));
+            assert!(command.arg("--wait").args(words).status().unwrap().success(), "{words:?}");
+        }
     }
 
     /// Returns the address of a container at the bridge by which it reaches the network of its node.

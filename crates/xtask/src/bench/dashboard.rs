@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::bench::{Effort, Figure, Load, Report, Repository, Sample, Server, launch, usage, wrk};
 
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 5;
 const SECONDS: u32 = 2;
 const APPLICATIONS: u32 = 200;
 const VIEWERS: u32 = 50;

@@ -57,8 +57,21 @@ impl Figure {
         }
     }
 
+    /// Returns the median as a ratio to a probe that made so many steps per second: a rate as the number for 1,000 steps, a
+    /// time as a number of steps. Other figures do not depend on the speed of the machine.
+    fn by_probe(&self, probe: f64) -> Option<f64> {
+        let median = self.sample.median();
+        Some(match self.unit {
+            "1/s" => median / probe * 1e3,
+            "s" => median * probe,
+            "ms" | "ms of CPU" => median * 1e-3 * probe,
+            "µs" => median * 1e-6 * probe,
+            _ => return None,
+        })
+    }
+
     /// Formats the figure as a row of [`Self::COLUMNS`].
-    pub(crate) fn cells(&self) -> Vec<String> {
+    pub(crate) fn cells(&self, probe: Option<f64>) -> Vec<String> {
         let number = |value: f64| format!("{value:.*}", self.digits);
         let (goal, verdict) = match &self.goal {
             Some(Goal { words, is_met }) => (words.as_str(), if *is_met { "met" } else { "missed" }),
@@ -70,13 +83,16 @@ impl Figure {
             number(self.sample.least()),
             number(self.sample.greatest()),
             self.unit.to_owned(),
+            probe
+                .and_then(|probe| self.by_probe(probe))
+                .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
             goal.to_owned(),
             verdict.to_owned(),
         ]
     }
 
-    pub(crate) const COLUMNS: [&'static str; 7] =
-        ["figure", "median", "least", "greatest", "unit", "goal", "verdict"];
+    pub(crate) const COLUMNS: [&'static str; 8] =
+        ["figure", "median", "least", "greatest", "unit", "by probe", "goal", "verdict"];
 }
 
 #[cfg(test)]
@@ -111,8 +127,27 @@ mod tests {
 
     #[test]
     fn a_figure_has_a_cell_for_every_column() {
-        let cells = figure().at_most(100.0).cells();
-        assert_eq!(cells, ["first answer", "55.0", "50.0", "60.0", "ms", "at most 100", "met"]);
+        let cells = figure().at_most(100.0).cells(None);
+        assert_eq!(cells, ["first answer", "55.0", "50.0", "60.0", "ms", "–", "at most 100", "met"]);
         assert_eq!(cells.len(), Figure::COLUMNS.len());
+    }
+
+    #[test]
+    fn times_and_rates_are_ratios_to_the_probe() {
+        let cell = |unit, value| {
+            let figure = Figure::new("a figure", unit, 1, [value].into_iter().collect());
+            figure.cells(Some(2_000.0)).swap_remove(5)
+        };
+        for (unit, value, expected) in [
+            ("1/s", 500.0, "250.00"),
+            ("s", 0.5, "1000.00"),
+            ("ms", 500.0, "1000.00"),
+            ("µs", 500.0, "1.00"),
+            ("ms of CPU", 1.0, "2.00"),
+            ("MB", 500.0, "–"),
+            ("", 500.0, "–"),
+        ] {
+            assert_eq!(cell(unit, value), expected, "{unit}");
+        }
     }
 }

@@ -3,7 +3,11 @@
 mod installation;
 mod lists;
 
-use std::{path::Path, thread, time::Duration};
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 
@@ -18,7 +22,7 @@ const QUICK_LINES_OF_ONE: u32 = 100;
 const NAMES_OF_ONE: u32 = 3;
 
 const STARTS: u32 = 5;
-const IDLE_ROUNDS: u32 = 3;
+const IDLE_ROUNDS: u32 = 2;
 const LIST_ROUNDS: u32 = 5;
 const SWITCH_ROUNDS: u32 = 11;
 /// The time after a start for which nothing is measured, and the length of a span of idling: releases are compared with the
@@ -40,7 +44,7 @@ The `dist` build on SQLite, with its front proxy, in one organization of so many
 three host names, two versions with their folders, and 1,000 log lines. The repositories of the server stored them, so that \
 hashes, heads, counters and secrets are as ever; the log of an organization may have 16 GiB. The engine is a fake one without \
 containers. A start begins with the process, beside a running front proxy, and ends with the first answer. CPU when idle is \
-the time of the server process by `/proc/<pid>/stat` in 60 seconds; resident memory follows that. Lists are asked for by four \
+the time of the server process by `/proc/<pid>/stat` in 60 seconds, that of all installations at the same time; resident memory follows that. Lists are asked for by four \
 connections, each of which pauses for 10 ms behind an answer. A switch is the redeployment of one static site from a local \
 repository, from the request until the front proxy serves the new page; the installations take turns.";
 
@@ -56,9 +60,10 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     for size in sizes {
         let place = folder.join(size.to_string());
         let mut installation = Installation::prepare(&place, &repository, (size, lines))?;
-        costs.push(Costs::measure(&mut installation, effort)?);
+        costs.push(Costs::of_starts(&mut installation, effort)?);
         installations.push(installation);
     }
+    measure_idle(&installations, &mut costs, effort)?;
     let largest = installations.last().context("there is no installation")?;
     let slowest = lists::measure(largest, effort.rounds(LIST_ROUNDS), effort)?;
     let switches = measure_switches(&mut installations, &repository, effort)?;
@@ -78,19 +83,31 @@ struct Costs {
 }
 
 impl Costs {
-    fn measure(installation: &mut Installation, effort: Effort) -> Result<Self> {
+    /// Measures starts only.
+    fn of_starts(installation: &mut Installation, effort: Effort) -> Result<Self> {
         let mut costs = Self::default();
         for _ in 0..effort.rounds(STARTS) {
             costs.first_answers.push(installation.restart()?);
         }
-        thread::sleep(Duration::from_secs(effort.amount(WARM_UP_SECONDS, 1).into()));
-        for _ in 0..effort.rounds(IDLE_ROUNDS) {
-            costs.idle.push(installation.idle_percent(effort.amount(IDLE_SECONDS, QUICK_SECONDS))?);
+        Ok(costs)
+    }
+}
+
+/// Adds the costs of idling. All installations idle at the same time: their servers are processes of their own.
+fn measure_idle(installations: &[Installation], costs: &mut [Costs], effort: Effort) -> Result<()> {
+    thread::sleep(Duration::from_secs(effort.amount(WARM_UP_SECONDS, 1).into()));
+    for _ in 0..effort.rounds(IDLE_ROUNDS) {
+        let before = installations.iter().map(Installation::cpu_microseconds).collect::<Result<Vec<_>>>()?;
+        let begun = Instant::now();
+        thread::sleep(Duration::from_secs(effort.amount(IDLE_SECONDS, QUICK_SECONDS).into()));
+        for ((installation, before), costs) in installations.iter().zip(before).zip(&mut *costs) {
+            let used = installation.cpu_microseconds()? - before;
+            costs.idle.push(used / begun.elapsed().as_secs_f64() / 1e6 * 100.0);
             costs.resident.push(installation.resident_megabytes()?);
             costs.resident_proxy.push(installation.resident_megabytes_of_proxy()?);
         }
-        Ok(costs)
     }
+    Ok(())
 }
 
 /// Returns the milliseconds of switches, for each installation.

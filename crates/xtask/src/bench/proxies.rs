@@ -13,7 +13,7 @@ use self::{
 };
 use crate::bench::{Effort, Figure, Plot, Report, Sample, plot::points};
 
-const ROUNDS: u32 = 5;
+const ROUNDS: u32 = 2;
 /// The names of the subjects, in their order.
 const NAMES: [&str; 4] = ["Launchway", "nginx", "HAProxy", "Caddy"];
 const LEAST_RATIO: f64 = 0.8;
@@ -70,8 +70,8 @@ fn results(subjects: &[Subject], load: &Load, effort: Effort) -> Results {
     let samples = subjects.iter().map(|one| concerned(&one).then(Default::default)).collect();
     let mut results = Results { samples, failures: Vec::new() };
     for subject in subjects.iter().filter(concerned) {
-        // Opens connections and fills caches; a failure repeats itself in the rounds.
-        drop(load.run(subject));
+        // A failure repeats itself in the rounds.
+        drop(load.warm_up(subject));
     }
     for round in 0..effort.rounds(ROUNDS) as usize {
         // Rotates the order, so that none always runs on a warmer machine.

@@ -1,6 +1,7 @@
 //! The time of a change from the request, or from a push, to live, over the same commands run by hand.
 
 use std::{
+    env,
     io::{Read as _, Write as _},
     net::TcpStream,
     path::{Path, PathBuf},
@@ -9,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use fs_err::{self as fs, os::unix::fs::symlink};
 
 use crate::{
@@ -18,14 +19,14 @@ use crate::{
 };
 
 const ROUNDS: u32 = 21;
-const MOST_OVERHEAD: f64 = 1.10;
+const MOST_OVERHEAD: f64 = 1.05;
 const MOST_OVERHEAD_OF_PUSHES: f64 = 1.15;
 const LIST: &str = "/api/v1/deploy/applications?page_size=1";
 const BASE: &str = "launchway-bench/base:bb";
 const BY_HAND: &str = "launchway-bench";
 /// The pause after a deployment, so that the engine's cleanup does not disturb the next.
-const REST: Duration = Duration::from_secs(2);
-/// The number of labels, each of which is a step of the legacy builder.
+const REST: Duration = Duration::from_millis(500);
+/// The number of labels of an image, each of which is a step of the legacy builder.
 const LABELS_OF_AN_IMAGE: usize = 2;
 const LABELS: [&str; 6] = ["instance", "organization", "application", "deployment", "attempt", "call"];
 /// The capabilities of the container's root.
@@ -44,59 +45,143 @@ const IMAGES_TO_BUILD_ON: usize = 5;
 /// Deploys a commit, and returns the seconds until it was live.
 type Deploy<'a> = &'a mut dyn FnMut(&str) -> Result<f64>;
 
+/// The builder of images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Builder {
+    Legacy,
+    BuildKit,
+}
+
+impl Builder {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "the legacy builder",
+            Self::BuildKit => "BuildKit",
+        }
+    }
+
+    /// Returns the value of the server's setting.
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::BuildKit => "buildkit",
+        }
+    }
+
+    /// Returns a Docker command line that has it: since version 23, BuildKit needs the component buildx.
+    fn program(self) -> Result<PathBuf> {
+        let can_build = |program: &&str| {
+            let mut help = Command::new(program);
+            workspace::output(help.args(["build", "--help"]).env("DOCKER_BUILDKIT", self.variable())).is_ok()
+        };
+        let program = ["docker", "/usr/bin/docker"].into_iter().find(can_build);
+        Ok(program.with_context(|| format!("no Docker command line here has {}", self.name()))?.into())
+    }
+
+    /// Returns the value of `DOCKER_BUILDKIT`, by which the command line chooses it.
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Legacy => "0",
+            Self::BuildKit => "1",
+        }
+    }
+}
+
 /// Deploys small changes by the server and by hand, in turn.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Push to live");
     report.paragraph(
-        "Seconds from a commit to a container that answers, a small image on the legacy builder, in turn:",
-    );
-    report.columns(
-        "round | redeployed | by hand, fetched | ratio | pushed | by hand, pushed | ratio of pushes",
+        "Seconds from a commit to a container that answers, a small image, in turn. From the request to live, and from `git push` to \
+         its end, which is when the version is live, over the same git and docker commands; the push by hand goes to a bare \
+         repository on the same disk.",
     );
     base_image(&folder.join("base"))?;
+    // The server is the first process of its container, which ignores the usual signal and would be waited for.
     let dockerfile = format!(
-        "FROM {BASE}\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
+        "FROM {BASE}\nSTOPSIGNAL SIGKILL\nCOPY index.html /www/\nCMD [\"httpd\", \"-f\", \"-p\", \"8080\", \"-h\", \"/www\"]\n"
     );
     let files = [("Dockerfile", dockerfile.as_str()), ("launchway.toml", DESCRIPTION)];
     let repository = Repository::create(&folder.join("repository"), &files)?;
-    let mut fetched = ByHand::prepare(&folder.join("by-hand"), &repository, Transfer::Fetch)?;
-    let mut sent = ByHand::prepare(&folder.join("by-hand-pushed"), &repository, Transfer::Push)?;
-    let mut redeployed = ByLaunchway::prepare(&folder.join("push-to-live"), &repository)?;
-    let pushed = ByPush::prepare(&folder.join("pushed"), &repository)?;
-    let mut samples: [Sample; 4] = Default::default();
-    for round in 1..=effort.rounds(ROUNDS) {
-        let ways: [Deploy<'_>; 4] = [
-            &mut |commit| redeployed.deploy(commit),
-            &mut |commit| fetched.deploy(commit),
-            &mut |commit| pushed.deploy(commit),
-            &mut |commit| sent.deploy(commit),
-        ];
-        let mut seconds = [0.0; 4];
-        // The order alternates with every round, so that none always runs on a warmer machine.
-        let order = if round.is_multiple_of(2) { [3, 2, 1, 0] } else { [0, 1, 2, 3] };
-        for way in order {
-            seconds[way] = ways[way](&repository.commit(&format!("round {round}, way {way}"))?)?;
-            samples[way].push(seconds[way]);
-        }
-        let [own, other, push, other_push] = seconds;
-        let figures = [own, other, own / other, push, other_push, push / other_push];
-        let cells = std::iter::once(round.to_string()).chain(figures.map(|figure| format!("{figure:.2}")));
-        report.row(&cells.collect::<Vec<_>>());
+    measure_legacy(report, &folder.join("legacy"), &repository, effort)?;
+    measure_buildkit(report, &folder.join("buildkit"), &repository, effort)
+}
+
+/// Measures requests and pushes on the legacy builder.
+fn measure_legacy(report: &mut Report, folder: &Path, repository: &Repository, effort: Effort) -> Result<()> {
+    let builder = Builder::Legacy;
+    let mut redeployed = ByLaunchway::prepare(&folder.join("redeployed"), repository, builder)?;
+    let mut fetched = ByHand::prepare(&folder.join("fetched"), repository, Transfer::Fetch, builder)?;
+    let pushed = ByPush::prepare(&folder.join("pushed"), repository, builder)?;
+    let mut sent = ByHand::prepare(&folder.join("sent"), repository, Transfer::Push, builder)?;
+    let mut deploys: [Deploy<'_>; 4] = [
+        &mut |commit| redeployed.deploy(commit),
+        &mut |commit| fetched.deploy(commit),
+        &mut |commit| pushed.deploy(commit),
+        &mut |commit| sent.deploy(commit),
+    ];
+    let columns = ["redeployed", "by hand, fetched", "pushed", "by hand, pushed"];
+    report.subsection(&format!("By {}", builder.name()));
+    let samples = in_turn(report, &columns, &mut deploys, repository, effort)?;
+    let [own, other, push, other_push] = &samples[..] else { bail!("a way was not measured") };
+    let (ratios, ratios_of_pushes) = (own.over(other), push.over(other_push));
+    for (name, sample) in [
+        ("push to live by Launchway", own),
+        ("push to live by hand", other),
+        ("push to live by git push", push),
+        ("push to live by git push by hand", other_push),
+    ] {
+        report.figure(Figure::new(name, "s", 2, sample.clone()));
     }
-    let [own, other, push, other_push] = samples;
-    let (ratios, ratios_of_pushes) = (own.over(&other), push.over(&other_push));
-    report.figure(Figure::new("push to live by Launchway", "s", 2, own));
-    report.figure(Figure::new("push to live by hand", "s", 2, other));
-    report.figure(Figure::new("push to live by git push", "s", 2, push));
-    report.figure(Figure::new("push to live by git push by hand", "s", 2, other_push));
-    report.paragraph(
-        "From the request to live, and from `git push` to its end, which is when the version is live, over the same git and \
-         docker commands; the push by hand goes to a bare repository on the same disk:",
-    );
     report.figure(Figure::new("push to live over by hand", "", 2, ratios).at_most(MOST_OVERHEAD));
     let name = "push to live by git push over by hand";
     report.figure(Figure::new(name, "", 2, ratios_of_pushes).at_most(MOST_OVERHEAD_OF_PUSHES));
     Ok(())
+}
+
+/// Measures requests on BuildKit.
+fn measure_buildkit(
+    report: &mut Report,
+    folder: &Path,
+    repository: &Repository,
+    effort: Effort,
+) -> Result<()> {
+    let builder = Builder::BuildKit;
+    let mut redeployed = ByLaunchway::prepare(&folder.join("redeployed"), repository, builder)?;
+    let mut fetched = ByHand::prepare(&folder.join("fetched"), repository, Transfer::Fetch, builder)?;
+    let mut deploys: [Deploy<'_>; 2] =
+        [&mut |commit| redeployed.deploy(commit), &mut |commit| fetched.deploy(commit)];
+    report.subsection(&format!("By {}", builder.name()));
+    let samples = in_turn(report, &["redeployed", "by hand, fetched"], &mut deploys, repository, effort)?;
+    let [own, other] = &samples[..] else { bail!("a way was not measured") };
+    let ratios = own.over(other);
+    report.figure(Figure::new("push to live by Launchway, BuildKit", "s", 2, own.clone()));
+    report.figure(Figure::new("push to live by hand, BuildKit", "s", 2, other.clone()));
+    report.figure(Figure::new("push to live over by hand, BuildKit", "", 2, ratios).at_most(MOST_OVERHEAD));
+    Ok(())
+}
+
+/// Deploys a commit by each way in each round; returns the seconds of each way.
+fn in_turn(
+    report: &mut Report,
+    ways: &[&str],
+    deploys: &mut [Deploy<'_>],
+    repository: &Repository,
+    effort: Effort,
+) -> Result<Vec<Sample>> {
+    report.columns(&format!("round | {}", ways.join(" | ")));
+    let mut samples = vec![Sample::default(); deploys.len()];
+    for round in 1..=effort.rounds(ROUNDS) {
+        let mut seconds = vec![0.0; deploys.len()];
+        for step in 0..deploys.len() {
+            // The order alternates with every round, so that none always runs on a warmer machine.
+            let way = if round.is_multiple_of(2) { deploys.len() - 1 - step } else { step };
+            seconds[way] = deploys[way](&repository.commit(&format!("round {round}, way {way}"))?)?;
+            samples[way].push(seconds[way]);
+        }
+        let cells = seconds.iter().map(|seconds| format!("{seconds:.2}"));
+        report.row(&std::iter::once(round.to_string()).chain(cells).collect::<Vec<_>>());
+    }
+    Ok(samples)
 }
 
 /// Creates a base image from busybox alone, because no other can be relied on.
@@ -121,6 +206,7 @@ fn base_image(folder: &Path) -> Result<()> {
 struct ByHand {
     repository: PathBuf,
     transfer: Transfer,
+    builder: Builder,
     folder: PathBuf,
     /// The images so far, newest first.
     images: Vec<String>,
@@ -135,14 +221,14 @@ enum Transfer {
 }
 
 impl ByHand {
-    fn prepare(folder: &Path, repository: &Repository, transfer: Transfer) -> Result<Self> {
+    fn prepare(folder: &Path, repository: &Repository, transfer: Transfer, builder: Builder) -> Result<Self> {
         fs::create_dir_all(folder)?;
         workspace::output(Command::new("git").args(["init", "--quiet", "--bare"]).arg(folder.join("cache")))?;
         if workspace::output(&mut docker(&format!("network inspect {BY_HAND}"))).is_err() {
             workspace::output(&mut docker(&format!("network create {BY_HAND}")))?;
         }
         let (repository, folder) = (repository.path().to_owned(), folder.to_owned());
-        Ok(Self { repository, transfer, folder, images: Vec::new(), live: None })
+        Ok(Self { repository, transfer, builder, folder, images: Vec::new(), live: None })
     }
 
     fn deploy(&mut self, commit: &str) -> Result<f64> {
@@ -210,11 +296,14 @@ impl ByHand {
     }
 
     fn build(&self, image: &str) -> Result<()> {
-        let mut build = docker(&format!(
-            "build --force-rm --memory 2147483648 --memory-swap 2147483648 --network {BY_HAND} --tag {image}"
-        ));
-        build.env("DOCKER_BUILDKIT", "0");
-        build.args(self.images.iter().take(IMAGES_TO_BUILD_ON).flat_map(|known| ["--cache-from", known]));
+        let mut build = Command::new(self.builder.program()?);
+        build.args(["build", "--tag", image]);
+        build.env("DOCKER_BUILDKIT", self.builder.variable());
+        if self.builder == Builder::Legacy {
+            let limits = "--memory 2147483648 --memory-swap 2147483648";
+            build.args(format!("--force-rm {limits} --network {BY_HAND}").split(' '));
+            build.args(self.images.iter().take(IMAGES_TO_BUILD_ON).flat_map(|known| ["--cache-from", known]));
+        }
         let labels = LABELS.iter().take(LABELS_OF_AN_IMAGE);
         build.args(labels.map(|label| format!("--label=launchway-bench.{label}={image}")));
         workspace::output(build.arg(self.folder.join("checkout"))).map(drop)
@@ -245,22 +334,27 @@ struct ByLaunchway {
 
 impl ByLaunchway {
     /// Starts a server without an application.
-    fn start(data: &Path, repository: &Repository) -> Result<Self> {
+    fn start(data: &Path, repository: &Repository, builder: Builder) -> Result<Self> {
         let repository = repository.path().display();
         let settings = [
             ("LAUNCHWAY_PROXY_BIND", "127.0.0.1:0".to_owned()),
             ("LAUNCHWAY_LOG", "warn".to_owned()),
-            ("LAUNCHWAY_BUILDER", "legacy".to_owned()),
+            ("LAUNCHWAY_BUILDER", builder.setting().to_owned()),
             ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", repository.to_string()),
         ];
-        let server = launch::serve(data, &settings)?;
+        let program = builder.program()?;
+        let folder = program.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut path: Vec<PathBuf> = folder.map(Path::to_owned).into_iter().collect();
+        path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        let path = env::join_paths(path)?.to_string_lossy().into_owned();
+        let server = launch::serve(data, &[settings.as_slice(), &[("PATH", path)]].concat())?;
         let token = launch::register(&server)?;
         let instance = fs::read_to_string(data.join("instance-id"))?.trim().to_owned();
         Ok(Self { server, data: data.to_owned(), token, application: String::new(), instance })
     }
 
-    fn prepare(data: &Path, repository: &Repository) -> Result<Self> {
-        let mut launchway = Self::start(data, repository)?;
+    fn prepare(data: &Path, repository: &Repository, builder: Builder) -> Result<Self> {
+        let mut launchway = Self::start(data, repository, builder)?;
         let repository = repository.path().display();
         let body = format!(
             r#"{{"name":"bench","repository":"{repository}","branch":"main","port":8080,"environment":"production",
@@ -329,8 +423,8 @@ struct ByPush {
 }
 
 impl ByPush {
-    fn prepare(data: &Path, repository: &Repository) -> Result<Self> {
-        let launchway = ByLaunchway::start(data, repository)?;
+    fn prepare(data: &Path, repository: &Repository, builder: Builder) -> Result<Self> {
+        let launchway = ByLaunchway::start(data, repository, builder)?;
         let ByLaunchway { server, token, .. } = &launchway;
         let path = "git/bench%27s%20Team/production/bench.git";
         let remote = format!("http://bench:{token}@127.0.0.1:{}/{path}", server.port);

@@ -15,7 +15,7 @@ use crate::{
     workspace::dist,
 };
 
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 5;
 const SECONDS: u32 = 2;
 const LEAST_RATIO: f64 = 0.5;
 const LEAST_RATIO_OF_POSTGRES: f64 = 0.5;

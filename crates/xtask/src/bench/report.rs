@@ -13,8 +13,9 @@ const SECTION_COLUMN: &str = "section";
 /// The heading of the table that [`crate::bench::compare`] reads.
 pub(crate) const FIGURES: &str = "## Figures";
 const EXPLANATION: &str = "Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
-                           reports agree where these spreads overlap. What is counted in time is of the machine's moment, \
-                           as the bare server's is, and is compared by its ratios.";
+                           reports agree where the spreads of ratios and of sizes overlap. What is counted in time is of \
+                           the machine's moment, and is shown as a ratio to a probe as well, which runs before and after \
+                           each section: rates as so many for 1,000 of its steps, times as so many of its steps.";
 
 /// The sections that were measured.
 #[derive(Debug, Default)]
@@ -32,6 +33,8 @@ struct Section {
     /// The plots, with their file names.
     plots: Vec<(String, Plot)>,
     last: Option<Block>,
+    /// The speed of the machine meanwhile, in steps of the [probe](crate::bench::probe) per second.
+    probe: Option<f64>,
 }
 
 /// Lines of Markdown that a blank line separates from others.
@@ -97,10 +100,11 @@ impl Report {
         &mut self.sections[last]
     }
 
-    /// Adds a first line to the sections from number `first` on: their commit and time.
-    pub(crate) fn add_first_line(&mut self, first: usize, line: &str) {
+    /// Adds a first line to the sections from number `first` on, and the speed of the machine meanwhile.
+    pub(crate) fn finish_from(&mut self, first: usize, line: &str, probe: f64) {
         for section in &mut self.sections[first..] {
             section.text.insert_str(0, &format!("\n{line}\n"));
+            section.probe = Some(probe);
         }
     }
 
@@ -168,7 +172,7 @@ struct WrittenSection {
 
 impl From<&Section> for WrittenSection {
     fn from(section: &Section) -> Self {
-        let cells = |figure: &Figure| [figure.cells(), vec![section.title.clone()]].concat();
+        let cells = |figure: &Figure| [figure.cells(section.probe), vec![section.title.clone()]].concat();
         let rows = section.figures.iter().map(|figure| row_of(&cells(figure))).collect();
         Self { title: section.title.clone(), text: section.text.clone(), rows }
     }

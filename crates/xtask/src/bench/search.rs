@@ -10,8 +10,8 @@ use crate::{
     workspace::{self, dist},
 };
 
-const ROUNDS: u32 = 3;
-const WRITE_ROUNDS: u32 = 5;
+const ROUNDS: u32 = 2;
+const WRITE_ROUNDS: u32 = 2;
 const ENTRIES: u32 = 1_000_000;
 const QUICK_ENTRIES: u32 = 10_000;
 const LINES: u32 = 200_000;

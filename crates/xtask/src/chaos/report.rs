@@ -12,7 +12,7 @@ use crate::machine;
 const HEAD: &str = "\
 # Reliability
 
-What is left of the promises when the server, its database, its disk or its clock breaks, or when somebody means no good.
+The guarantees that hold when the server, its database, its disk or its clock fails, or when a client is hostile.
 Each section is what a campaign of `crates/chaos` printed when it was last run in its long form; `cargo xtask test` runs
 the short forms of all of them, except `conformance`, which needs `schemathesis`, or `pip`, which then installs it, and
 `swarm`, which takes ten minutes.
@@ -28,7 +28,7 @@ of its own, `launchway-verify`, compares the ledger with the database, by plain 
 shares no code with the server and asks it nothing. It also looks for deployments and jobs that are not at their end, gaps
 in logs, containers that no live version is recorded with, live versions without their container, and damage.
 
-From `slow-clients` on nothing breaks: the server is called as nobody should call it, and has to go on as if nobody did.
+From `slow-clients` on nothing fails: clients misuse the server, which has to keep serving all others as before.
 
 A row that begins with **control** is about the campaign itself: a guard was removed, or a loss invented, and that has to
 be noticed. A figure that is not its goal is marked FAIL, and ends the command with 1.

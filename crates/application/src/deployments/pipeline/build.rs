@@ -40,7 +40,8 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new(ports: &PipelinePorts, accounts: Arc<ImageAccounts>, records: &JobRecords) -> Self {
-        let compose = ComposeReader { composer: Arc::clone(&ports.composer) };
+        let compose =
+            ComposeReader { composer: Arc::clone(&ports.composer), homes: records.context.homes.clone() };
         let checkouts = Checkouts {
             source: Arc::clone(&ports.source),
             deploy_keys: Arc::clone(&ports.deploy_keys),

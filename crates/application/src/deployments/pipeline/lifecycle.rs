@@ -61,6 +61,7 @@ impl Lifecycle {
             inventory: Arc::clone(&ports.inventory),
             accounts,
             composer: Arc::clone(&ports.composer),
+            homes: records.context.homes.clone(),
         };
         let (routes, runtime_logs) = (Arc::clone(&ports.routes), ports.runtime_logs.clone());
         Self { subjects, workloads, health, routes, runtime_logs, removal, records: records.clone() }

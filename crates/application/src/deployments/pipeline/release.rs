@@ -133,14 +133,14 @@ impl Releaser {
         // The deployment does not wait until the engine has stored the restart policy.
         let (kept, finished) = tokio::join!(
             self.workloads.enable_restart_policies(containers.iter().map(|container| &container.id)),
-            self.take_the_traffic(attempt, workload, &target),
+            self.switch_traffic(attempt, workload, &target),
         );
         finished?;
         kept?;
         self.predecessors.previous(attempt).await
     }
 
-    async fn take_the_traffic(
+    async fn switch_traffic(
         &self,
         attempt: &Attempt<'_>,
         workload: &dyn Workload,
@@ -158,7 +158,7 @@ impl Releaser {
 
     /// Continues after an earlier attempt was lost once its version was live.
     pub(super) async fn take_over(&self, attempt: &Attempt<'_>) -> Result<Vec<Retired>, JobError> {
-        if !attempt.deployment.status.state.is_over() {
+        if !attempt.deployment.status.state.is_final() {
             attempt.log.write_line(Level::Info, "Resuming after an interruption").await;
         }
         let target = self.routes.live_target(&attempt.deployment).await?;
@@ -230,7 +230,7 @@ impl Releaser {
 
     /// Records that the version is live: the remaining work concerns the old one only.
     async fn finish(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
-        if attempt.deployment.status.state.is_over() {
+        if attempt.deployment.status.state.is_final() {
             return Ok(());
         }
         attempt.log.flush().await;

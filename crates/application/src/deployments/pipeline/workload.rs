@@ -99,7 +99,7 @@ impl Workload for CompositionWorkload {
     async fn prepare(&self, log: &Arc<DeploymentLog>) -> Result<(), StepError> {
         log.write_line(Level::Info, "Starting the sidecar services").await;
         let output = log.output(Level::Runtime);
-        let started = self.composer.start_companions(&self.plan, output.clone()).await;
+        let started = self.composer.start_sidecars(&self.plan, output.clone()).await;
         output.finish().await;
         started
     }

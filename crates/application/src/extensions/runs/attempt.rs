@@ -95,7 +95,7 @@ impl Attempt<'_> {
     }
 
     /// Continues after an attempt that was lost.
-    pub(super) async fn take_up(&self, runs: &Runs) -> Result<Option<Failure>, JobError> {
+    pub(super) async fn recover_lost_attempt(&self, runs: &Runs) -> Result<Option<Failure>, JobError> {
         if self.steps.iter().all(Planned::is_done) {
             self.complete(runs).await;
             return Ok(None);
@@ -209,7 +209,7 @@ impl Attempt<'_> {
         let (scope, extension) = (self.execution.scope, self.run.extension.clone());
         let write = match action {
             ProxyAction::Add { domain, container, port } => {
-                let container = match runs.ports.runner.container(&self.run, container).await {
+                let container = match runs.ports.runner.container(&self.run, container, *port).await {
                     Ok(container) => container,
                     Err(error) => return Ok(Ended::Badly(error.into())),
                 };
@@ -220,14 +220,14 @@ impl Attempt<'_> {
                     host: domain.clone(),
                     container: container.id,
                     address: container.address,
-                    port: *port,
+                    port: container.port.unwrap_or(*port),
                 })
             }
             ProxyAction::Remove { domain } => Write::RemoveRoute { scope, extension, host: domain.clone() },
         };
         match runs.context.store.commit(self.proved(write)).await {
             Ok(()) => {
-                runs.lead_traffic().await;
+                runs.update_routes().await;
                 Ok(Ended::Well)
             }
             Err(StoreError::Taken(Unique::Domain)) => {
@@ -256,7 +256,7 @@ impl Attempt<'_> {
             let (order, name) = (planned.step.order, &planned.step.name);
             let reverted = match &planned.action {
                 Action::Command { revert: None, .. } => continue,
-                Action::Proxy(action) => self.lead_back(runs, action).await,
+                Action::Proxy(action) => self.revert_route(runs, action).await,
                 action => {
                     self.write_line_of(planned, Level::Info, format!("Reverting step {order}: {name}")).await;
                     let output = self.log.output_of(self.mark(planned), Level::Runtime);
@@ -287,7 +287,7 @@ impl Attempt<'_> {
 
     /// Removes a route that this run added. A route that it removed is not restored: its target may be
     /// gone.
-    async fn lead_back(&self, runs: &Runs, action: &ProxyAction) -> Result<(), String> {
+    async fn revert_route(&self, runs: &Runs, action: &ProxyAction) -> Result<(), String> {
         let ProxyAction::Add { domain, .. } = action else {
             return Err("the previous target of the route is unknown".to_owned());
         };
@@ -295,7 +295,7 @@ impl Attempt<'_> {
         let write = Write::RemoveRoute { scope, extension, host: domain.clone() };
         match runs.context.store.commit(self.proved(write)).await {
             Ok(()) | Err(StoreError::Stale) => {
-                runs.lead_traffic().await;
+                runs.update_routes().await;
                 Ok(())
             }
             Err(error) => Err(error.to_string()),

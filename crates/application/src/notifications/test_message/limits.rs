@@ -19,21 +19,21 @@ const ONE_AT_A_TIME: Duration = Duration::from_secs(5);
 
 /// The recent test messages of every organization.
 #[derive(Default)]
-pub(in crate::notifications) struct Tries(Mutex<HashMap<OrganizationId, Made>>);
+pub(in crate::notifications) struct TestMessageLimiter(Mutex<HashMap<OrganizationId, Made>>);
 
 #[derive(Default)]
 struct Made {
     at: Vec<Instant>,
-    is_under_way: bool,
+    is_in_progress: bool,
 }
 
 /// A permit for one test message.
 pub(in crate::notifications) struct Leave<'a> {
-    tries: &'a Tries,
+    tries: &'a TestMessageLimiter,
     organization: OrganizationId,
 }
 
-impl Tries {
+impl TestMessageLimiter {
     /// Returns a permit for a test message now, or else the time to wait.
     pub(in crate::notifications) fn leave(
         &self,
@@ -43,10 +43,10 @@ impl Tries {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, made| {
             made.at.retain(|at| now - *at < WITHIN);
-            made.is_under_way || !made.at.is_empty()
+            made.is_in_progress || !made.at.is_empty()
         });
         let made = all.entry(organization).or_default();
-        if made.is_under_way {
+        if made.is_in_progress {
             return Err(ONE_AT_A_TIME);
         }
         if made.at.len() >= MOST {
@@ -54,7 +54,7 @@ impl Tries {
             return Err(WITHIN.saturating_sub(now - first));
         }
         made.at.push(now);
-        made.is_under_way = true;
+        made.is_in_progress = true;
         Ok(Leave { tries: self, organization })
     }
 }
@@ -63,7 +63,7 @@ impl Drop for Leave<'_> {
     fn drop(&mut self) {
         let mut all = self.tries.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = all.get_mut(&self.organization) {
-            made.is_under_way = false;
+            made.is_in_progress = false;
         }
     }
 }
@@ -80,7 +80,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn allows_one_test_at_a_time_per_organization() {
-        let tries = Tries::default();
+        let tries = TestMessageLimiter::default();
         let one = tries.leave(organization(1)).unwrap();
         assert_eq!(tries.leave(organization(1)).err(), Some(Duration::from_secs(5)));
         assert!(tries.leave(organization(2)).is_ok());
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn twenty_tries_within_an_hour_and_no_more() {
-        let tries = Tries::default();
+        let tries = TestMessageLimiter::default();
         for _ in 0..20 {
             drop(tries.leave(organization(1)).unwrap());
             tokio::time::advance(Duration::from_secs(60)).await;

@@ -38,7 +38,7 @@ fn writes(deployment: &Deployment, at: Timestamp) -> Vec<store::Write> {
 
 #[tokio::test]
 async fn a_queued_or_running_job_is_asked_to_end() {
-    for state in DeploymentState::ALL.into_iter().filter(|state| !state.is_over()) {
+    for state in DeploymentState::ALL.into_iter().filter(|state| !state.is_final()) {
         let mut ports = MockedPorts::default();
         let deployment = deployment(state);
         expect_deployment(&mut ports, deployment.id, Some(deployment.clone()));
@@ -53,7 +53,7 @@ async fn a_queued_or_running_job_is_asked_to_end() {
 
 #[tokio::test]
 async fn what_has_finished_cannot_be_cancelled() {
-    for state in DeploymentState::ALL.into_iter().filter(|state| state.is_over()) {
+    for state in DeploymentState::ALL.into_iter().filter(|state| state.is_final()) {
         let mut ports = MockedPorts::default();
         let deployment = deployment(state);
         expect_deployment(&mut ports, deployment.id, Some(deployment.clone()));

@@ -33,7 +33,7 @@ async fn requested(
     ports.expect_commit_seen_by(move |writes| {
         let [
             store::Write::Job(JobWrite::Enqueue(job)),
-            store::Write::Extension(Write::Request { execution, steps, installs }),
+            store::Write::Extension(Write::Request { execution, steps, installs, home: None }),
             store::Write::Audit(_),
         ] = writes
         else {

@@ -24,22 +24,22 @@ use sha2::Sha256;
 use tokio::sync::watch;
 
 use super::{
-    a_mail_server, host, kept_secret,
-    office::{Archive, Office, a_delivery, a_receiver, an_event, answered, timings},
-    signing_secret,
+    a_mail_server,
+    fakes::{Archive, SenderFakes, a_delivery, a_receiver, an_event, answered, timings},
+    host, kept_secret, signing_secret,
 };
 use crate::applications::scope;
 
 /// Sends `event` to `channel`, for some seconds.
-async fn notified(event: Event, channel: Channel, archive: Archive) -> Arc<Office> {
-    let office = Office::with(|state| state.waiting = vec![a_delivery(event, channel)]);
-    send(&office, archive).await;
-    office
+async fn notified(event: Event, channel: Channel, archive: Archive) -> Arc<SenderFakes> {
+    let fakes = SenderFakes::with(|state| state.waiting = vec![a_delivery(event, channel)]);
+    send(&fakes, archive).await;
+    fakes
 }
 
-async fn send(office: &Arc<Office>, archive: Archive) {
+async fn send(fakes: &Arc<SenderFakes>, archive: Archive) {
     let (stop, stopped) = watch::channel(false);
-    tokio::join!(office.send(timings(), archive, stopped), async {
+    tokio::join!(fakes.send(timings(), archive, stopped), async {
         tokio::time::sleep(Duration::from_secs(15)).await;
         stop.send_replace(true);
     });
@@ -47,8 +47,8 @@ async fn send(office: &Arc<Office>, archive: Archive) {
 
 /// Returns the only message that was posted about `event`.
 async fn posted(event: Event, channel: Channel, archive: Archive) -> Post {
-    let office = notified(event, channel, archive).await;
-    let mut posts = office.state().posts.clone();
+    let fakes = notified(event, channel, archive).await;
+    let mut posts = fakes.state().posts.clone();
     assert_eq!(posts.len(), 1, "{posts:?}");
     posts.remove(0).1
 }
@@ -171,13 +171,13 @@ async fn message_verifies_with_either_of_two_secrets() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_share_id_and_body_but_not_the_signature() {
-    let office = Office::with(|state| {
+    let fakes = SenderFakes::with(|state| {
         state.waiting = vec![a_delivery(removed(), own_receiver(&[1]))];
         state.answers.insert("hooks.example.com", [answered(500)].into());
     });
-    send(&office, Archive::default()).await;
+    send(&fakes, Archive::default()).await;
 
-    let posts = office.state().posts.clone();
+    let posts = fakes.state().posts.clone();
     let [(_, first), (later, second)] = &posts[..] else { panic!("{posts:?}") };
     assert_eq!((&first.body, header(first, "webhook-id")), (&second.body, header(second, "webhook-id")));
     let time = |post| header(post, "webhook-timestamp").parse::<u64>().unwrap();
@@ -203,7 +203,7 @@ async fn chats_get_words_and_nothing_that_signs() {
 #[tokio::test(start_paused = true)]
 async fn a_mail_says_all_that_a_person_needs() {
     let channel = Channel::Mail(Box::new(a_mail_server()));
-    let office = notified(failed_deployment(), channel, with_log(&["one", "two"])).await;
+    let fakes = notified(failed_deployment(), channel, with_log(&["one", "two"])).await;
 
     let text = format!(
         "The deployment of web failed.\n\nOrganization: Analytics\nTime: 2026-01-01T00:00:00.000Z\n\nThe end of \
@@ -222,7 +222,7 @@ async fn a_mail_says_all_that_a_person_needs() {
         subject: "[Launchway] The deployment of web failed".to_owned(),
         text,
     };
-    assert_eq!(office.state().mails, [mail]);
+    assert_eq!(fakes.state().mails, [mail]);
 }
 
 #[tokio::test(start_paused = true)]

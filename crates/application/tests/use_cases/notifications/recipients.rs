@@ -14,29 +14,32 @@ use launchway_testkit::builders::{a_membership, a_user, an_organization, parsed}
 use tokio::sync::watch;
 
 use super::{
-    a_mail_server, a_webhook, kept_secret,
-    office::{Archive, Office, a_delivery, a_receiver, an_event, timings},
+    a_mail_server, a_webhook,
+    fakes::{Archive, SenderFakes, a_delivery, a_receiver, an_event, timings},
+    kept_secret,
 };
 use crate::{ports::unavailable, sealed_values::sealed};
 
 const UNUSABLE: &str = "the stored configuration of the channel cannot be decrypted with this installation's key: configure it again";
 
 /// Sends an event to `channel`, with retries within 15 seconds.
-async fn notified(channel: Channel, archive: Archive) -> Arc<Office> {
+async fn notified(channel: Channel, archive: Archive) -> Arc<SenderFakes> {
     notified_by(
-        Office::with(|state| state.waiting = vec![a_delivery(an_event(EventKind::MemberAdded), channel)]),
+        SenderFakes::with(|state| {
+            state.waiting = vec![a_delivery(an_event(EventKind::MemberAdded), channel)]
+        }),
         archive,
     )
     .await
 }
 
-async fn notified_by(office: Arc<Office>, archive: Archive) -> Arc<Office> {
+async fn notified_by(fakes: Arc<SenderFakes>, archive: Archive) -> Arc<SenderFakes> {
     let (stop, stopped) = watch::channel(false);
-    tokio::join!(office.send(timings(), archive, stopped), async {
+    tokio::join!(fakes.send(timings(), archive, stopped), async {
         tokio::time::sleep(Duration::from_secs(15)).await;
         stop.send_replace(true);
     });
-    office
+    fakes
 }
 
 fn mail(config: SmtpConfig) -> Channel {
@@ -48,16 +51,16 @@ fn member(name: &str, role: Role) -> Member {
 }
 
 /// Returns the recipients of the only mail.
-fn recipients(office: &Office) -> Vec<String> {
-    let state = office.state();
+fn recipients(fakes: &SenderFakes) -> Vec<String> {
+    let state = fakes.state();
     let [mail] = &state.mails[..] else { panic!("{:?}", state.mails) };
     mail.to.iter().map(|to| to.as_str().to_owned()).collect()
 }
 
 /// Asserts that the only attempt was given up for `reason` without a message being sent.
 #[track_caller]
-fn assert_given_up(office: &Office, reason: &str) {
-    let state = office.state();
+fn assert_given_up(fakes: &SenderFakes, reason: &str) {
+    let state = fakes.state();
     let [(_, attempt, next)] = &state.records[..] else { panic!("{:?}", state.records) };
     assert_eq!((attempt.status, attempt.error.as_str(), *next), (None, reason, Next::GiveUp));
     assert!(state.posts.is_empty() && state.mails.is_empty());
@@ -66,9 +69,9 @@ fn assert_given_up(office: &Office, reason: &str) {
 #[tokio::test(start_paused = true)]
 async fn mail_goes_to_whom_the_configuration_names() {
     let to = Recipients::try_from(vec![parsed("ops@example.com"), parsed("cto@example.com")]).unwrap();
-    let office = notified(mail(SmtpConfig { to, ..a_mail_server() }), Archive::default()).await;
-    assert_eq!(recipients(&office), ["ops@example.com", "cto@example.com"]);
-    assert_eq!(office.nexts(), [Next::Done]);
+    let fakes = notified(mail(SmtpConfig { to, ..a_mail_server() }), Archive::default()).await;
+    assert_eq!(recipients(&fakes), ["ops@example.com", "cto@example.com"]);
+    assert_eq!(fakes.nexts(), [Next::Done]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,15 +82,15 @@ async fn mail_goes_to_every_admin_where_nobody_is_named() {
         member("joan", Role::Viewer),
         member("mary", Role::Admin),
     ];
-    let office = notified(mail(a_mail_server()), Archive::with_members(members)).await;
-    assert_eq!(recipients(&office), ["ada@example.com", "mary@example.com"]);
+    let fakes = notified(mail(a_mail_server()), Archive::with_members(members)).await;
+    assert_eq!(recipients(&fakes), ["ada@example.com", "mary@example.com"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn mail_to_nobody_is_given_up() {
     let archive = Archive::with_members(vec![member("grace", Role::Member)]);
-    let office = notified(mail(a_mail_server()), archive).await;
-    assert_given_up(&office, "no recipients: the organization has no admin, and `to` is empty");
+    let fakes = notified(mail(a_mail_server()), archive).await;
+    assert_given_up(&fakes, "no recipients: the organization has no admin, and `to` is empty");
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,12 +115,12 @@ async fn retries_mail_only_after_transient_errors() {
         (SendError::Unreachable("nobody answers".to_owned()), "nobody answers", None, 2),
         (SendError::Forbidden("leads to 10.0.0.1".to_owned()), "leads to 10.0.0.1", None, 2),
     ] {
-        let office = Office::with(|state| {
+        let fakes = SenderFakes::with(|state| {
             state.waiting = vec![a_delivery(an_event(EventKind::MemberAdded), mail(a_mail_server()))];
             state.mail_answers = [Err(error)].into();
         });
-        notified_by(Arc::clone(&office), Archive::default()).await;
-        let state = office.state();
+        notified_by(Arc::clone(&fakes), Archive::default()).await;
+        let state = fakes.state();
         assert_eq!(state.records.len(), attempts, "{words}");
         let (_, first, next) = &state.records[0];
         assert_eq!((first.status, first.error.as_str()), (status, words));
@@ -143,8 +146,8 @@ async fn undecryptable_configuration_is_given_up_with_a_hint() {
         Channel::Webhook { config, secrets: vec![good, foreign] },
         mail(SmtpConfig { password: Some(elsewhere()), ..a_mail_server() }),
     ] {
-        let office = notified(channel, Archive::default()).await;
-        assert_given_up(&office, UNUSABLE);
+        let fakes = notified(channel, Archive::default()).await;
+        assert_given_up(&fakes, UNUSABLE);
     }
 }
 
@@ -154,11 +157,11 @@ async fn invalid_configuration_is_given_up_without_its_value() {
     let url = sealed(&format!("webhook_configs.webhook_url:{id}"), "ftp://hunter2");
     let config = WebhookConfig { url, ..a_webhook(WebhookKind::Slack) };
 
-    let office = notified(Channel::Webhook { config, secrets: vec![] }, Archive::default()).await;
+    let fakes = notified(Channel::Webhook { config, secrets: vec![] }, Archive::default()).await;
 
     let reason = "the stored configuration of the channel must be an `http://` or `https://` URL of at most 2048 \
                   characters, without a user and a password: configure it again";
-    assert_given_up(&office, reason);
+    assert_given_up(&fakes, reason);
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,9 +178,9 @@ async fn while_the_admins_cannot_be_read_mail_waits() {
             _ => Ok(Some(an_organization().with_members(vec![member("ada", Role::Admin)]))),
         }
     });
-    let office = notified(mail(a_mail_server()), archive).await;
-    assert_eq!(recipients(&office), ["ada@example.com"]);
-    let state = office.state();
+    let fakes = notified(mail(a_mail_server()), archive).await;
+    assert_eq!(recipients(&fakes), ["ada@example.com"]);
+    let state = fakes.state();
     assert_eq!(state.records[0].1.error, "the database is not available");
     assert!(matches!(state.records[0].2, Next::Again(_)));
 }

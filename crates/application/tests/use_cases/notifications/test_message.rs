@@ -21,7 +21,7 @@ use mockall::predicate::eq;
 
 use super::{
     HOOK, a_mail_server, a_webhook, actors_without, expect_smtp, expect_webhook,
-    office::{Archive, Office},
+    fakes::{Archive, SenderFakes},
     url,
 };
 use crate::{
@@ -163,7 +163,7 @@ async fn what_is_not_configured_cannot_be_tried() {
 
 #[tokio::test(start_paused = true)]
 async fn one_is_tried_at_a_time_and_the_next_one_has_to_wait() {
-    let office = Office::with(|state| {
+    let fakes = SenderFakes::with(|state| {
         state.delays.insert("hooks.example.com", Duration::from_secs(9));
     });
     let mut notifications = MockNotificationRepository::new();
@@ -176,9 +176,9 @@ async fn one_is_tried_at_a_time_and_the_next_one_has_to_wait() {
         notifications: Arc::new(notifications),
         secrets: Arc::new(a_box()),
         guard: Arc::new(MockOutboundGuard::new()),
-        notifier: office.notifier(Archive::default()),
+        notifier: fakes.notifier(Archive::default()),
     };
-    let service = Notifications::new(ports, office.context(store));
+    let service = Notifications::new(ports, fakes.context(store));
     let actor = an_actor().build();
     let attempt = || service.try_channel(&actor, ChannelKind::Slack);
     let too_many = async {

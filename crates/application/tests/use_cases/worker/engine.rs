@@ -135,24 +135,28 @@ async fn a_job_fails_by_its_own_wait_where_no_outage_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_of_sites_go_on_without_an_engine() {
-    let world = world(JobKind::Deploy, |state| {
-        state.is_away = true;
-        let mut application = application();
-        application.blueprint.build_pack = BuildPack::Static;
-        application.blueprint.health_check_path = None;
-        application.live = None;
-        state.application = Some(application);
-        state.waiting[0].job.pool = Pool::Sites;
-    });
-    world.reconciler().begin().await;
-    assert!(world.engine.outage().is_some());
+async fn every_attempt_at_a_site_goes_on_without_an_engine() {
+    for attempt in [1, 2] {
+        let world = world(JobKind::Deploy, |state| {
+            state.is_away = true;
+            let mut application = application();
+            application.blueprint.build_pack = BuildPack::Static;
+            application.blueprint.health_check_path = None;
+            application.live = None;
+            state.application = Some(application);
+            state.waiting[0].job.pool = Pool::Sites;
+            state.waiting[0].lease.attempt = attempt;
+        });
+        world.reconciler().begin().await;
+        assert!(world.engine.outage().is_some());
 
-    world.worker().drain().await;
+        world.worker().drain().await;
 
-    assert_eq!(world.journal_of("switch"), ["switch to /sites/#2"]);
-    assert_eq!(world.journal_of("commit: succeeded").len(), 1);
-    assert!(world.journal_of("postpone").is_empty(), "{:?}", world.journal());
+        assert_eq!(world.journal_of("switch"), ["switch to /sites/#2"]);
+        assert_eq!(world.journal_of("commit: succeeded").len(), 1);
+        let waits = [world.journal_of("postpone"), world.journal_of("retry")].concat();
+        assert!(waits.is_empty(), "{:?}", world.journal());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use launchway_application::{
     LogFreshness,
     deployments::Retirer,
     maintenance::{Maintenance, MaintenancePorts, MaintenanceTimings},
-    reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings},
+    reconciler::{Reconciler, ReconcilerLimits, ReconcilerPorts, ReconcilerTimings, RegistryPorts},
 };
 use tokio::sync::watch;
 
@@ -31,6 +31,11 @@ impl World {
             image_records: Some(Arc::clone(self) as _),
             deployer: Arc::clone(self) as _,
             inventory: Arc::clone(self) as _,
+            registry: self
+                .state()
+                .registry
+                .is_some()
+                .then(|| RegistryPorts { images: Arc::clone(self) as _, changes: Arc::clone(self) as _ }),
             probe: Arc::clone(self) as _,
             sites: Arc::clone(self) as _,
             routes: self.routes(),
@@ -38,7 +43,8 @@ impl World {
             retirer: Arc::new(retirer),
         };
         let (timings, limits) = (ReconcilerTimings::default(), ReconcilerLimits::default());
-        Arc::new(Reconciler::new(ports, timings, limits, self.context()).with_announcements())
+        let reconciler = Reconciler::new(ports, timings, limits, self.context());
+        Arc::new(reconciler.with_announcements().with_execution_log(Arc::clone(self) as _))
     }
 
     /// Returns maintenance of this world, which gets live versions from `reconciler`.

@@ -54,7 +54,7 @@ impl Composer for World {
         Ok(Some(self.composition(plan)))
     }
 
-    async fn start_companions(&self, _: &CompositionPlan, output: Arc<dyn Output>) -> Result<(), StepError> {
+    async fn start_sidecars(&self, _: &CompositionPlan, output: Arc<dyn Output>) -> Result<(), StepError> {
         self.give_output("start sidecars", &output).await;
         self.call("start sidecars", "").await
     }

@@ -350,7 +350,7 @@ impl EngineInventory for World {
         Ok(self.state().tail_logs.clone())
     }
 
-    async fn wait_for_news(&self, timeout: Duration) -> bool {
+    async fn wait_for_events(&self, timeout: Duration) -> bool {
         tokio::time::sleep(timeout).await;
         !self.state().is_quiet
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway_domain::{
+    applications::Port,
     clock::Timestamp,
     deployments::{Container, Output, StepError},
     extensions::{
@@ -103,7 +104,7 @@ impl ExtensionRunner for World {
         self.call("discard", "").await
     }
 
-    async fn container(&self, _: &Run, name: &ObjectName) -> Result<Container, StepError> {
+    async fn container(&self, _: &Run, name: &ObjectName, _: Port) -> Result<Container, StepError> {
         self.call("container", name).await?;
         Ok(a_started_container())
     }

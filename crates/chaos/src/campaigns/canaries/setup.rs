@@ -20,10 +20,10 @@ use tempfile::TempDir;
 
 use super::net::Canary;
 use crate::{
-    chance::Chance,
     document::Ids,
     options::Options,
     repository,
+    rng::Rng,
     stage::{DEPLOY, Plan, Stage, free_port},
 };
 
@@ -54,15 +54,15 @@ pub(crate) struct Installation {
 }
 
 /// Creates canaries, and remembers them.
-struct Cage {
-    chance: Chance,
+struct CanarySet {
+    rng: Rng,
     canaries: Vec<Canary>,
 }
 
-impl Cage {
+impl CanarySet {
     fn fresh(&mut self, what: &'static str) -> String {
-        let number = |chance: &mut Chance| chance.below(1 << 32);
-        let value = format!("canary-{:08x}{:08x}", number(&mut self.chance), number(&mut self.chance));
+        let number = |rng: &mut Rng| rng.below(1 << 32);
+        let value = format!("canary-{:08x}{:08x}", number(&mut self.rng), number(&mut self.rng));
         self.keep(what, &value);
         value
     }
@@ -76,13 +76,14 @@ impl Cage {
 impl Installation {
     /// Starts a server, and uses every secret.
     pub(crate) fn populated(options: &Options, postgres: Option<String>) -> Self {
-        let mut cage = Cage { chance: Chance::fresh(), canaries: Vec::new() };
-        let (planted, token) = (cage.fresh(PLANTED), cage.fresh("token in a repository's address"));
+        let mut canary_set = CanarySet { rng: Rng::fresh(), canaries: Vec::new() };
+        let (planted, token) =
+            (canary_set.fresh(PLANTED), canary_set.fresh("token in a repository's address"));
         let hosted = tempfile::tempdir().unwrap();
         make_repositories(hosted.path(), &planted);
         let web = Web::serve(hosted.path(), Manner::Locked(format!("ada:{token}")));
         let receiver = TestReceiver::taking();
-        let password = cage.fresh("password of a mail server");
+        let password = canary_set.fresh("password of a mail server");
         let login = Some(("launchway".to_owned(), password));
         let mail = MailServer::start(&MailServerOptions { login, ..MailServerOptions::new(Safety::None) });
         let silent = free_port();
@@ -98,7 +99,7 @@ impl Installation {
         let mut stage = Stage::set(options, &Plan { postgres, settings, ..Plan::default() });
         stage.watch_engine();
         stage.admin.patch("/api/v1/user/name", &json!({ "name": planted })).success();
-        let (viewer, member) = people(&stage, &mut cage);
+        let (viewer, member) = people(&stage, &mut canary_set);
         let mut installation = Self {
             viewer,
             member,
@@ -114,21 +115,21 @@ impl Installation {
             _hosted: hosted,
             stage,
         };
-        installation.set_up_channels(&mut cage, silent);
-        installation.run_extensions(&mut cage);
-        installation.deploy(&mut cage, &token, options.is_long);
+        installation.set_up_channels(&mut canary_set, silent);
+        installation.run_extensions(&mut canary_set);
+        installation.deploy(&mut canary_set, &token, options.is_long);
         installation.wait_for_messages();
         installation.plant(&planted);
-        installation.canaries = cage.canaries;
+        installation.canaries = canary_set.canaries;
         installation
     }
 
     /// Configures every notification channel, one of which is unreachable.
-    fn set_up_channels(&mut self, cage: &mut Cage, silent: u16) {
+    fn set_up_channels(&mut self, canary_set: &mut CanarySet, silent: u16) {
         let admin = &self.stage.admin;
         let channel =
             |path: &str, body: Value| admin.post(&format!("{NOTIFICATION}/{path}"), &body).success();
-        let mut hook = |port: u16, what| format!("http://127.0.0.1:{port}/hook/{}", cage.fresh(what));
+        let mut hook = |port: u16, what| format!("http://127.0.0.1:{port}/hook/{}", canary_set.fresh(what));
         for (kind, url) in [
             ("generic", hook(self.receiver.port, "address of a receiver")),
             ("slack", hook(self.receiver.port, "address of a Slack channel")),
@@ -137,9 +138,9 @@ impl Installation {
             channel("webhook", json!({"type": kind, "webhook_url": url}));
         }
         let secret = channel("webhook/generic/secret", json!({}));
-        cage.keep("signing secret", secret["secret"].as_str().unwrap().trim_start_matches("whsec_"));
+        canary_set.keep("signing secret", secret["secret"].as_str().unwrap().trim_start_matches("whsec_"));
         let password =
-            cage.canaries.iter().find(|canary| canary.what == "password of a mail server").unwrap();
+            canary_set.canaries.iter().find(|canary| canary.what == "password of a mail server").unwrap();
         let mail = json!({
             "host": "127.0.0.1", "port": self.mail.port, "username": "launchway", "password": password.value,
             "from_email": "launchway@example.com", "to": ["ops@example.com"], "security": "none",
@@ -150,15 +151,15 @@ impl Installation {
         // The notification about a new member goes to all of them.
         let extra = json!({"email": "linus@example.com", "role": "viewer"});
         let added = admin.post("/api/v1/organizations/users", &extra).success();
-        cage.keep("setup token of a user", added["setup_token"].as_str().unwrap());
+        canary_set.keep("setup token of a user", added["setup_token"].as_str().unwrap());
         self.ids.user = text(&added["user_id"]);
         self.ids.organization = text(&added["organization_id"]);
     }
 
     /// Runs an extension that prints its secret, once successfully and once with a failure.
-    fn run_extensions(&mut self, cage: &mut Cage) {
+    fn run_extensions(&mut self, canary_set: &mut CanarySet) {
         let admin = &self.stage.admin;
-        let value = cage.fresh("variable of an extension");
+        let value = canary_set.fresh("variable of an extension");
         for end in ["true", "exit 1"] {
             let print =
                 format!("echo it is {{{{ password }}}}; printf %s {{{{ password }}}} | base64; {end}");
@@ -185,11 +186,11 @@ impl Installation {
     }
 
     /// Runs successful and failing deployments, from a code host that requires a token.
-    fn deploy(&mut self, cage: &mut Cage, token: &str, is_long: bool) {
+    fn deploy(&mut self, canary_set: &mut CanarySet, token: &str, is_long: bool) {
         let admin = self.stage.admin.clone();
         admin.get("/api/v1/organizations/deploy-key").success();
-        cage.keep("private half of a deploy key", "OPENSSH PRIVATE KEY");
-        let variables = (cage.fresh(BUILD_VARIABLE), cage.fresh(ENVIRONMENT_VARIABLE));
+        canary_set.keep("private half of a deploy key", "OPENSSH PRIVATE KEY");
+        let variables = (canary_set.fresh(BUILD_VARIABLE), canary_set.fresh(ENVIRONMENT_VARIABLE));
         let options = |name: &str, pack: &str, token: &str| {
             json!({
                 "name": name, "repository": self.web.url_for(&format!("ada:{token}"), name), "branch": "main",
@@ -207,7 +208,8 @@ impl Installation {
         let made = |options: &Value| text(&admin.post(DEPLOY, options).success()["deployments"][0]["id"]);
         let site = made(&options("site", "static", token));
         let broken = made(&options("broken", "dockerfile", token));
-        let mut refused = options("site", "static", &cage.fresh("wrong token in a repository's address"));
+        let mut refused =
+            options("site", "static", &canary_set.fresh("wrong token in a repository's address"));
         refused["name"] = json!("refused");
         let refused = made(&refused);
         self.ends(&self.ids.deployment, "deployed");
@@ -218,17 +220,18 @@ impl Installation {
             self.ends(&made(&options("services", "docker-compose", token)), "deployed");
         }
         self.ids.ended = broken;
-        let put = json!({"environment_variables": {"PASSWORD": cage.fresh("changed environment variable")}});
+        let put =
+            json!({"environment_variables": {"PASSWORD": canary_set.fresh("changed environment variable")}});
         admin.put(&format!("{DEPLOY}?id={}&redeploy=false", self.ids.application), &put).success();
-        self.push(cage);
+        self.push(canary_set);
     }
 
     /// Deploys by a webhook with its secret.
-    fn push(&self, cage: &mut Cage) {
+    fn push(&self, canary_set: &mut CanarySet) {
         let admin = &self.stage.admin;
         let path = format!("{DEPLOY}/webhook-secret?id={}", self.ids.application);
         let secret = text(&admin.get(&path).success()["secret"]);
-        cage.keep("secret of a code host's webhook", &secret);
+        canary_set.keep("secret of a code host's webhook", &secret);
         let host = self.stage.stranger().with_header("x-gitlab-event", "Push Hook");
         let push = json!({
             "ref": "refs/heads/main", "after": "a".repeat(40),
@@ -277,18 +280,18 @@ impl Installation {
 }
 
 /// Uses passwords, sessions, tokens, and the second factor; returns a viewer and a member.
-fn people(stage: &Stage, cage: &mut Cage) -> (Client, Client) {
+fn people(stage: &Stage, canary_set: &mut CanarySet) -> (Client, Client) {
     let (admin, stranger) = (&stage.admin, stage.stranger());
-    let password = cage.fresh("password");
+    let password = canary_set.fresh("password");
     let change = json!({"current_password": crate::stage::PASSWORD, "new_password": password});
     admin.patch("/api/v1/user/password", &change).success();
     let token = text(&admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success()["token"]);
-    cage.keep("API token", &token);
+    canary_set.keep("API token", &token);
     stranger.with_token(&token).get("/api/v1/user").success();
     let session =
         stranger.post(LOGIN, &json!({"email": crate::stage::EMAIL, "password": password})).success();
-    cage.keep("session token", session["access_token"].as_str().unwrap());
-    let wrong = cage.fresh("wrong password");
+    canary_set.keep("session token", session["access_token"].as_str().unwrap());
+    let wrong = canary_set.fresh("wrong password");
     let guess = json!({"email": crate::stage::EMAIL, "password": wrong});
     assert_eq!(stranger.post(LOGIN, &guess).status, 401);
     // Requests that fail while they contain a secret.
@@ -298,19 +301,19 @@ fn people(stage: &Stage, cage: &mut Cage) -> (Client, Client) {
     assert_eq!(admin.patch("/api/v1/user/password", &more).status, 400);
 
     let mut join = |email: &str, role: &str| {
-        let password = cage.fresh("password of a member");
+        let password = canary_set.fresh("password of a member");
         let joined = stage.join(email, role, &password);
-        cage.keep("setup token of a user", &joined.setup_token);
-        cage.keep("session token of a member", &joined.session);
+        canary_set.keep("setup token of a user", &joined.setup_token);
+        canary_set.keep("session token of a member", &joined.session);
         (joined, password)
     };
     let (viewer, _) = join("grace@example.com", "viewer");
     let (member, password) = join("alan@example.com", "member");
     let (mut authenticator, codes) = Authenticator::enabled_for(&member.client);
-    cage.keep("two-factor secret", &authenticator.secret);
+    canary_set.keep("two-factor secret", &authenticator.secret);
     for code in &codes {
-        cage.keep("recovery code", code);
-        cage.keep("recovery code", &code.replace('-', ""));
+        canary_set.keep("recovery code", code);
+        canary_set.keep("recovery code", &code.replace('-', ""));
     }
     let mut login = json!({"email": "alan@example.com", "password": password});
     login["totp_code"] = json!(authenticator.next_code());

@@ -21,7 +21,7 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of threads for each application: one that waits must not end the load.
 const THREADS: usize = 3;
-/// The number of wrong answers that are kept as examples.
+/// The number of wrong answers that are kept as examples, and of failures that are printed.
 const EXAMPLES: usize = 5;
 /// The number of failures whose times are kept.
 const FAILURES: usize = 10_000;
@@ -31,7 +31,7 @@ const EXPECTED: [u16; 5] = [200, 404, 502, 503, 504];
 
 /// Counts of responses.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ResponseCounts {
     /// Responses of the application that was asked for.
     pub(crate) right: usize,
     /// Responses of another application.
@@ -67,10 +67,10 @@ struct Shared {
     front: SocketAddr,
     path: String,
     is_over: AtomicBool,
-    tally: Mutex<Tally>,
+    responses: Mutex<ResponseCounts>,
 }
 
-impl Tally {
+impl ResponseCounts {
     /// Adds the counts of other clients.
     pub(crate) fn add(&mut self, other: Self) {
         self.right += other.right;
@@ -105,13 +105,21 @@ impl Tally {
         statuses.chain([format!("none: {}", self.unanswered)]).collect::<Vec<_>>().join(", ")
     }
 
+    /// Prints the first requests that failed.
+    pub(crate) fn print_failures(&self) {
+        for Failure { application, sent, took, outcome } in self.failures.iter().take(EXAMPLES) {
+            let ago = sent.elapsed();
+            eprintln!("  {ago:.1?} ago a request to {application} failed after {took:.2?}: {outcome}");
+        }
+    }
+
     /// Counts the outcome of a request, and notes it if it is not a page of the application.
     fn note(&mut self, application: &str, outcome: &io::Result<Response>, sent: Instant) {
         let (right, took) = (self.right, sent.elapsed());
         self.count(application, outcome, took);
         if self.right == right && self.failures.len() < FAILURES {
             let outcome = match outcome {
-                Ok(response) => format!("status {}", response.status),
+                Ok(response) => format!("status {}, {:?}", response.status, response.body),
                 Err(error) => error.to_string(),
             };
             self.failures.push(Failure { application: application.to_owned(), sent, took, outcome });
@@ -168,7 +176,7 @@ impl Load {
     ) -> Self {
         let path = path.to_owned();
         let shared =
-            Arc::new(Shared { front, path, is_over: AtomicBool::default(), tally: Mutex::default() });
+            Arc::new(Shared { front, path, is_over: AtomicBool::default(), responses: Mutex::default() });
         let each = hosts.iter().flat_map(|application| vec![application.clone(); THREADS]);
         let threads = each.map(|(host, name)| {
             let shared = Arc::clone(&shared);
@@ -177,17 +185,17 @@ impl Load {
         Self { threads: threads.collect(), shared }
     }
 
-    pub(crate) fn tally(&self) -> Tally {
-        lock(&self.shared.tally).clone()
+    pub(crate) fn responses(&self) -> ResponseCounts {
+        lock(&self.shared.responses).clone()
     }
 
     /// Ends the load, and returns everything that was counted.
-    pub(crate) fn end(mut self) -> Tally {
+    pub(crate) fn end(mut self) -> ResponseCounts {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             thread.join().expect("a thread that only counts");
         }
-        self.tally()
+        self.responses()
     }
 }
 
@@ -202,7 +210,7 @@ impl Shared {
         while !self.is_over.load(Ordering::Relaxed) {
             let sent = Instant::now();
             let outcome = visitor::get(self.front, host, &self.path, TIMEOUT);
-            lock(&self.tally).note(name, &outcome, sent);
+            lock(&self.responses).note(name, &outcome, sent);
             sleep(pause);
         }
     }
@@ -218,28 +226,28 @@ mod tests {
 
     #[test]
     fn counts_the_answer_of_another_application() {
-        let mut tally = Tally::default();
+        let mut responses = ResponseCounts::default();
         let page = |name| Ok(Response { status: 200, body: visitor::page(name, 1) });
-        tally.count("north-1", &page("north-1"), Duration::ZERO);
-        tally.count("north-1", &page("south-1"), Duration::ZERO);
-        tally.count("north-1", &Ok(Response { status: 503, body: "away".to_owned() }), Duration::ZERO);
-        tally.count("north-1", &Err(io::Error::other("refused")), Duration::ZERO);
-        assert_eq!((tally.right, tally.foreign, tally.unanswered), (1, 1, 1));
-        assert_eq!((tally.requests(), tally.failed(), tally.unexpected()), (4, 3, 0));
-        assert_eq!(tally.unserved(), "503: 1, none: 1");
-        tally.count(
+        responses.count("north-1", &page("north-1"), Duration::ZERO);
+        responses.count("north-1", &page("south-1"), Duration::ZERO);
+        responses.count("north-1", &Ok(Response { status: 503, body: "away".to_owned() }), Duration::ZERO);
+        responses.count("north-1", &Err(io::Error::other("refused")), Duration::ZERO);
+        assert_eq!((responses.right, responses.foreign, responses.unanswered), (1, 1, 1));
+        assert_eq!((responses.requests(), responses.failed(), responses.unexpected()), (4, 3, 0));
+        assert_eq!(responses.unserved(), "503: 1, none: 1");
+        responses.count(
             "north-1",
             &Ok(Response { status: 200, body: "application=north-1 ver".to_owned() }),
             Duration::ZERO,
         );
-        assert_eq!((tally.right, tally.unanswered), (1, 2), "closed in the middle of a page");
-        assert_eq!(tally.examples, ["south-1 answered for north-1"]);
+        assert_eq!((responses.right, responses.unanswered), (1, 2), "closed in the middle of a page");
+        assert_eq!(responses.examples, ["south-1 answered for north-1"]);
     }
 
     #[test]
     fn an_internal_error_is_not_expected() {
-        let mut tally = Tally::default();
-        tally.count("north-1", &Ok(Response { status: 500, body: String::new() }), Duration::ZERO);
-        assert_eq!(tally.unexpected(), 1);
+        let mut responses = ResponseCounts::default();
+        responses.count("north-1", &Ok(Response { status: 500, body: String::new() }), Duration::ZERO);
+        assert_eq!(responses.unexpected(), 1);
     }
 }

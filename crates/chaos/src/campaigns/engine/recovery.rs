@@ -51,7 +51,7 @@ impl Recovery {
     pub(crate) fn measure(&mut self, round: &str, tenants: &mut Tenants, expected: &[Expected]) {
         self.require_server(round, tenants);
         let missing = self.wait_for_all(round, tenants, expected);
-        let (figures, rest) = tenants.stage.come_to_rest(REST);
+        let (figures, rest) = tenants.stage.wait_until_finished(REST);
         self.not_terminal += figures.not_terminal;
         if figures.not_terminal > 0 {
             eprintln!("  {round}: {} open after {}", figures.not_terminal, seconds(rest));

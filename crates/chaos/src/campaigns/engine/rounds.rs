@@ -10,8 +10,8 @@ use launchway_testkit::docker::docker;
 
 use super::recovery::{Expected, Recovery};
 use crate::{
-    chance::Chance,
     engine::{Engine, EngineEnd},
+    rng::Rng,
     tenants::Tenants,
 };
 
@@ -62,24 +62,24 @@ pub(crate) struct Rounds {
     pub(crate) engine: Engine,
     pub(crate) tenants: Tenants,
     pub(crate) recovery: Recovery,
-    pub(crate) chance: Chance,
+    pub(crate) rng: Rng,
 }
 
 impl Rounds {
     /// Stops the engine during an activity, starts it again, and compares.
     pub(crate) fn end_engine(&mut self, number: usize, end: EngineEnd, moment: Moment) {
         let name = format!("round {number}, {end:?} at {moment:?}");
-        let position = self.chance.below(self.tenants.applications.len());
+        let position = self.rng.below(self.tenants.applications.len());
         let mut expected = vec![Expected::Running; self.tenants.applications.len()];
         expected[position] = self.begin(moment, position);
         if moment == Moment::ServerStopped {
             self.tenants.stage.server.terminate();
         }
         self.engine.end(end);
-        sleep(self.chance.millis(1, 1000));
+        sleep(self.rng.millis(1, 1000));
         self.engine.start_again();
         if moment == Moment::ServerStopped {
-            sleep(self.chance.millis(500, 1500));
+            sleep(self.rng.millis(500, 1500));
             self.tenants.start_server();
         }
         self.recovery.measure(&name, &mut self.tenants, &expected);
@@ -88,7 +88,7 @@ impl Rounds {
 
     /// Intervenes on the container of each application in turn, and compares.
     pub(crate) fn intervene(&mut self, number: usize, interventions: &[Intervention]) {
-        let offset = self.chance.below(self.tenants.applications.len());
+        let offset = self.rng.below(self.tenants.applications.len());
         let count = self.tenants.applications.len();
         for (step, intervention) in interventions.iter().enumerate() {
             let position = (offset + step) % count;
@@ -116,17 +116,17 @@ impl Rounds {
         let tenants = &mut self.tenants;
         let state = match moment {
             Moment::Idle | Moment::ServerStopped => {
-                sleep(self.chance.millis(1, 500));
+                sleep(self.rng.millis(1, 500));
                 return Expected::Running;
             }
             Moment::Stop => {
                 let accepted = tenants.operate(position, "stop").is_some();
-                sleep(self.chance.millis(1, 400));
+                sleep(self.rng.millis(1, 400));
                 return if accepted { Expected::Stopped } else { Expected::Running };
             }
             Moment::Delete => {
                 let accepted = tenants.delete(position).is_some();
-                sleep(self.chance.millis(1, 400));
+                sleep(self.rng.millis(1, 400));
                 return if accepted { Expected::Deleted } else { Expected::Running };
             }
             Moment::Build => "building",
@@ -134,7 +134,7 @@ impl Rounds {
         };
         if let Some(deployment) = tenants.deploy(position) {
             let _has_ended = tenants.reaches(position, &deployment, state, REACHED);
-            sleep(self.chance.millis(1, 700));
+            sleep(self.rng.millis(1, 700));
         }
         Expected::Running
     }

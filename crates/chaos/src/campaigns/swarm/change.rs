@@ -4,7 +4,7 @@ use std::{thread::sleep, time::Duration};
 
 use launchway_testkit::swarm::SwarmLab;
 
-use super::{super::engine::load::Tally, NODES, REST, ask, end, installation::Installation};
+use super::{super::engine::load::ResponseCounts, NODES, REST, ask, end, installation::Installation};
 use crate::{options::Options, section::Section};
 
 /// The front proxies of all servers.
@@ -15,7 +15,11 @@ const WITHOUT_REGISTRY: Duration = Duration::from_secs(5);
 const REASON: &str = "the image cannot be pushed: the registry";
 
 /// Deploys versions of an application with one copy and of one with two, at changing servers.
-pub(super) fn switch(options: &Options, section: &mut Section, installation: &mut Installation) -> Tally {
+pub(super) fn switch(
+    options: &Options,
+    section: &mut Section,
+    installation: &mut Installation,
+) -> ResponseCounts {
     let switches = options.count(5, 100);
     let loads = ask(installation, &FRONTS, &all(installation));
     let (mut failed, mut stale) = (0, 0);
@@ -31,19 +35,23 @@ pub(super) fn switch(options: &Options, section: &mut Section, installation: &mu
         let version = Some(installation.version(position));
         stale += FRONTS.iter().filter(|front| installation.answer(**front, position) != version).count();
     }
-    let tally = end(loads);
+    let responses = end(loads);
     section.note("switches to another version, at changing servers", switches);
     section.never("of them failed", failed);
     section.never("front proxies without the new version when its deployment had succeeded", stale);
-    section.note("requests through the three front proxies meanwhile", tally.requests());
-    section.note("slowest answer", format_args!("{:.2} s", tally.slowest.as_secs_f64()));
-    section.never("requests that failed during switches", tally.failed());
-    tally
+    section.note("requests through the three front proxies meanwhile", responses.requests());
+    section.note("slowest answer", format_args!("{:.2} s", responses.slowest.as_secs_f64()));
+    section.never("requests that failed during switches", responses.failed());
+    responses
 }
 
 /// Drains the node of a server that does not lead, and activates it again.
-pub(super) fn drain(options: &Options, section: &mut Section, installation: &mut Installation) -> Tally {
-    let (drains, mut all_of_them) = (options.count(1, 5), Tally::default());
+pub(super) fn drain(
+    options: &Options,
+    section: &mut Section,
+    installation: &mut Installation,
+) -> ResponseCounts {
+    let (drains, mut all_of_them) = (options.count(1, 5), ResponseCounts::default());
     let (mut moved, mut not_empty, mut failed) = (0, 0, 0);
     for number in 0..drains {
         installation.wait_until_whole();
@@ -79,7 +87,11 @@ pub(super) fn drain(options: &Options, section: &mut Section, installation: &mut
 }
 
 /// Stops the registry, deploys, and starts it again.
-pub(super) fn stop_registry(_: &Options, section: &mut Section, installation: &mut Installation) -> Tally {
+pub(super) fn stop_registry(
+    _: &Options,
+    section: &mut Section,
+    installation: &mut Installation,
+) -> ResponseCounts {
     installation.wait_until_whole();
     let loads = ask(installation, &FRONTS, &all(installation));
     installation.lab.stop_registry();
@@ -93,13 +105,13 @@ pub(super) fn stop_registry(_: &Options, section: &mut Section, installation: &m
     sleep(WITHOUT_REGISTRY);
     installation.lab.start_registry();
     let is_back = installation.deploy(0, 0) && installation.end_of(0, 0, REST) == "deployed";
-    let tally = end(loads);
+    let responses = end(loads);
     section
         .never("deployments without a registry that did not fail with its name", usize::from(!is_explained));
     section.never("deployments that failed when it was back", usize::from(!is_back));
-    section.note("requests through the three front proxies meanwhile", tally.requests());
-    section.never("requests that failed while the registry was down", tally.failed());
-    tally
+    section.note("requests through the three front proxies meanwhile", responses.requests());
+    section.never("requests that failed while the registry was down", responses.failed());
+    responses
 }
 
 /// The positions of all applications.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    super::{engine::load::Tally, kills::seconds},
+    super::{engine::load::ResponseCounts, kills::seconds},
     NODES, REST, ask, end,
     installation::Installation,
 };
@@ -28,15 +28,15 @@ struct Around {
     in_flight: usize,
     /// Failed requests that were sent afterwards.
     later: usize,
-    all: Tally,
+    all: ResponseCounts,
 }
 
 impl Around {
-    fn add(&mut self, lost: Instant, tally: Tally) {
-        let in_flight = tally.failures.iter().filter(|failure| failure.sent <= lost).count();
+    fn add(&mut self, lost: Instant, responses: ResponseCounts) {
+        let in_flight = responses.failures.iter().filter(|failure| failure.sent <= lost).count();
         self.in_flight += in_flight;
-        self.later += tally.failed() - in_flight;
-        self.all.add(tally);
+        self.later += responses.failed() - in_flight;
+        self.all.add(responses);
     }
 
     fn report(&self, section: &mut Section) {
@@ -48,7 +48,11 @@ impl Around {
 }
 
 /// Disconnects a node that does not lead.
-pub(super) fn cut_node(options: &Options, section: &mut Section, installation: &mut Installation) -> Tally {
+pub(super) fn cut_node(
+    options: &Options,
+    section: &mut Section,
+    installation: &mut Installation,
+) -> ResponseCounts {
     let rounds = options.count(1, 5);
     let (mut around, mut times, mut not_back) = (Around::default(), Vec::new(), 0);
     for _ in 0..rounds {
@@ -87,7 +91,11 @@ pub(super) fn cut_node(options: &Options, section: &mut Section, installation: &
 }
 
 /// Disconnects the manager that leads, while deployments are queued and running.
-pub(super) fn cut_leader(options: &Options, section: &mut Section, installation: &mut Installation) -> Tally {
+pub(super) fn cut_leader(
+    options: &Options,
+    section: &mut Section,
+    installation: &mut Installation,
+) -> ResponseCounts {
     let rounds = options.count(1, 5);
     let (mut around, mut times) = (Around::default(), Vec::new());
     let (mut open, mut not_terminal, mut lost_ones, mut refused) = (0, 0, 0, 0);

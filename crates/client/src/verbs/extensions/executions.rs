@@ -29,7 +29,7 @@ pub(super) struct Execution {
 }
 
 impl Execution {
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_final(&self) -> bool {
         matches!(self.status.as_str(), "completed" | "failed" | "cancelled")
     }
 }

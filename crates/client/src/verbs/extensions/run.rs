@@ -98,7 +98,7 @@ pub(super) fn follow(id: &str, session: &Session<'_>) -> Outcome {
             }
             seen = lines.next_seq;
         }
-        if execution.is_over() {
+        if execution.is_final() {
             return end(&execution, &whole, screen);
         }
         thread::sleep(PAUSE);

@@ -94,7 +94,7 @@ pub(super) fn correct(
     if wrong.is_empty() || wrong.len() < names.len() {
         return Ok(false);
     }
-    screen.complain(refusal);
+    screen.print_failure(refusal);
     for variable in wrong {
         ask(extension, variable, values, screen)?;
     }

@@ -28,7 +28,7 @@ fn sqlite_reads_nothing_but_the_index_of_what_waits() {
 
 /// Of ten thousand deliveries of twenty channels, about two are read per channel.
 #[test]
-fn postgresql_reads_as_much_as_there_are_channels() {
+fn postgres_reads_as_much_as_there_are_channels() {
     #[derive(QueryableByName)]
     struct Step {
         #[diesel(sql_type = Text, column_name = "QUERY PLAN")]

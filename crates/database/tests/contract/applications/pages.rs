@@ -91,7 +91,7 @@ async fn a_page_shows_no_applications_of_others(db: Database) {
 
 async fn a_filter_picks_the_environment_and_the_state(db: Database) {
     let ada = Resident::of(&db, "ada").await;
-    let cloning = ApplicationState::UnderWay(Progress::Cloning);
+    let cloning = ApplicationState::InProgress(Progress::Cloning);
     for (name, environment, state) in [
         ("a", "production", ApplicationState::Failed),
         ("b", "production", cloning),

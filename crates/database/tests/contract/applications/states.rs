@@ -171,6 +171,6 @@ async fn a_state_that_stays_keeps_its_moment(db: Database) {
     assert_eq!(again(&db, &running).await.status.updated_at, at(60));
     let next = deploy(&db, &running, 2).await;
     advance(&db, next.id, DeploymentState::Cloning, 80).await.unwrap();
-    let state = ApplicationState::UnderWay(Progress::Cloning);
+    let state = ApplicationState::InProgress(Progress::Cloning);
     assert_eq!(again(&db, &running).await.status.state, state);
 }

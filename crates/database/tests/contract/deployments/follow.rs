@@ -21,10 +21,10 @@ contract!(
     when_the_newest_ends_the_one_that_still_runs_decides,
 );
 
-const QUEUED: A = A::UnderWay(Progress::Queued);
-const CLONING: A = A::UnderWay(Progress::Cloning);
-const BUILDING: A = A::UnderWay(Progress::Building);
-const DEPLOYING: A = A::UnderWay(Progress::Deploying);
+const QUEUED: A = A::InProgress(Progress::Queued);
+const CLONING: A = A::InProgress(Progress::Cloning);
+const BUILDING: A = A::InProgress(Progress::Building);
+const DEPLOYING: A = A::InProgress(Progress::Deploying);
 
 async fn is(db: &Database, application: &Application) -> A {
     again(db, application).await.status.state

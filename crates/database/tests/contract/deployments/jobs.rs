@@ -116,7 +116,7 @@ async fn a_deployment_waits_again_when_its_job_does(db: Database) {
     db.retry(&claimed.lease, "no disk", at(5), at(5)).await.unwrap();
     follow(&db, Some(application.id)).await;
     assert_went(&db, &deployment, S::Queued, None).await;
-    assert_eq!(again(&db, &application).await.status.state, A::UnderWay(Progress::Queued));
+    assert_eq!(again(&db, &application).await.status.state, A::InProgress(Progress::Queued));
 }
 
 async fn a_superseded_deployment_is_cancelled_and_names_its_successor(db: Database) {
@@ -127,7 +127,7 @@ async fn a_superseded_deployment_is_cancelled_and_names_its_successor(db: Databa
     let expected = format!("Cancelled: replaced by deployment {}", newer.id);
     assert_went(&db, &waiting, S::Cancelled, Some((Level::Info, &expected))).await;
     assert_eq!(now(&db, &newer).await, newer);
-    assert_eq!(again(&db, &application).await.status.state, A::UnderWay(Progress::Queued));
+    assert_eq!(again(&db, &application).await.status.state, A::InProgress(Progress::Queued));
 }
 
 async fn a_deployment_whose_job_was_cancelled_is_cancelled(db: Database) {

@@ -75,7 +75,7 @@ async fn what_stands_is_live_open_or_worth_keeping(db: Database) {
         let expected = RetentionStatus {
             deployment: deployment.id,
             is_live: false,
-            is_open: !state.is_over(),
+            is_open: !state.is_final(),
             is_worth_keeping: state == S::Deployed,
         };
         assert_eq!(retention_status(&db, &[deployment.id]).await, [expected], "{state:?}");

@@ -86,7 +86,7 @@ async fn facts_are_recorded_while_the_deployment_is_open(db: Database) {
         insert_deployment(&db, &deployment).await;
         let facts = Progress { commit: Some(parsed(&"b".repeat(64))), ..Progress::default() };
         let outcome = go_on(&db, deployment.id, facts.clone(), 5).await;
-        let expected = if state.is_over() {
+        let expected = if state.is_final() {
             assert!(is_stale(&outcome), "{state:?}");
             deployment.clone()
         } else {

@@ -39,8 +39,8 @@ fn job_of(run: &Execution) -> NewJob {
 }
 
 fn requested((execution, steps): &RunWithSteps) -> [store::Write; 2] {
-    let request =
-        Write::Request { execution: Box::new(execution.clone()), steps: steps.clone(), installs: false };
+    let (run, steps) = (Box::new(execution.clone()), steps.clone());
+    let request = Write::Request { execution: run, steps, installs: false, home: None };
     [request.into(), jobs::Write::Enqueue(job_of(execution)).into()]
 }
 

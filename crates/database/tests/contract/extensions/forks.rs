@@ -8,6 +8,7 @@ use launchway_domain::{
 };
 use launchway_testkit::builders::an_extension;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use super::{
     S, Write, a_fork, a_run_of, an_entry, begin, by_key, delete, finish, fork, quietly, request,
@@ -147,7 +148,12 @@ async fn an_organization_that_has_an_extension_stays(db: Database) {
         finish(&db, run.0.id, S::Failed).await.unwrap();
     }
     let uninstall = async |key: &str, with_volumes| {
-        let write = Write::Uninstall { scope: ada.scope(), extension: key.parse().unwrap(), with_volumes };
+        let write = Write::Uninstall {
+            scope: ada.scope(),
+            extension: key.parse().unwrap(),
+            subject: Uuid::nil().into(),
+            with_volumes,
+        };
         quietly(&db, write).await.unwrap();
     };
     assert!(is_refused(&end(&db, &ada).await));

@@ -103,7 +103,7 @@ async fn bring_run(db: &Database, id: ExecutionId, to: S) {
     if to != S::Pending {
         begin(db, id).await.unwrap();
     }
-    if to.is_over() {
+    if to.is_final() {
         finish(db, id, to).await.unwrap();
     }
 }
@@ -142,7 +142,7 @@ async fn no_step_makes_a_move_that_the_domain_does_not_know(db: Database) {
             if from != S::Pending {
                 begin_step(&db, run.id, 1).await.unwrap();
             }
-            if from.is_over() {
+            if from.is_final() {
                 end_step(&db, run.id, 1, from).await.unwrap();
             }
             let before = now(&db, &run).await;

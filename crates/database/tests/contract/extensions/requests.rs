@@ -81,7 +81,7 @@ async fn a_run_comes_with_its_steps_or_not_at_all(db: Database) {
     let ada = Resident::of(&db, "ada").await;
     let (run, mut steps) = a_run_of(&ada, &an_entry(&db).await).with_steps();
     steps[2].order = 2;
-    let broken = Write::Request { execution: Box::new(run.clone()), steps, installs: true };
+    let broken = Write::Request { execution: Box::new(run.clone()), steps, installs: true, home: None };
     assert!(commit(&db, broken).await.is_err());
     assert_eq!(ExecutionRepository::get(&db, ada.scope(), run.id).await.unwrap(), None);
 }

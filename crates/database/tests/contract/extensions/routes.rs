@@ -8,6 +8,7 @@ use launchway_domain::{
     store::{StoreError, Unique},
 };
 use launchway_testkit::builders::{a_container, parsed};
+use uuid::Uuid;
 
 use super::quietly;
 use crate::{
@@ -55,7 +56,7 @@ pub(crate) async fn remove(db: &Database, route: &ExtensionRoute) -> Result<(), 
     quietly(db, Write::RemoveRoute { scope, extension, host }).await
 }
 
-pub(crate) async fn lead_to(db: &Database, id: ExtensionRouteId, last: u8) {
+pub(crate) async fn set_route_address(db: &Database, id: ExtensionRouteId, last: u8) {
     quietly(db, Write::MoveRoute { id, address: [10, 0, 0, last].into() }).await.unwrap();
 }
 
@@ -178,8 +179,8 @@ async fn a_container_that_moved_is_found_at_its_new_address(db: Database) {
     let (route, other) = (a_route(&ada, "db", "a.example.com"), a_route(&ada, "db", "b.example.com"));
     add(&db, &route).await.unwrap();
     add(&db, &other).await.unwrap();
-    lead_to(&db, route.id, 99).await;
-    lead_to(&db, id(), 100).await;
+    set_route_address(&db, route.id, 99).await;
+    set_route_address(&db, id(), 100).await;
     let moved = ExtensionRoute { address: [10, 0, 0, 99].into(), ..route };
     assert_eq!(routes(&db).await, [moved, other]);
 }
@@ -190,7 +191,7 @@ async fn who_looked_at_the_old_container_does_not_move_the_new_one(db: Database)
     let new = ExtensionRoute { id: id(), container: a_container("new").id, ..old.clone() };
     add(&db, &old).await.unwrap();
     add(&db, &new).await.unwrap();
-    lead_to(&db, old.id, 99).await;
+    set_route_address(&db, old.id, 99).await;
     assert_eq!(routes(&db).await, [new]);
 }
 
@@ -215,7 +216,12 @@ async fn uninstalling_takes_the_names_of_the_extension_alone(db: Database) {
         add(&db, &a_route(resident, key, host)).await.unwrap();
     }
     let uninstall = async |key: &str, with_volumes| {
-        let write = Write::Uninstall { scope: ada.scope(), extension: parsed(key), with_volumes };
+        let write = Write::Uninstall {
+            scope: ada.scope(),
+            extension: parsed(key),
+            subject: Uuid::nil().into(),
+            with_volumes,
+        };
         quietly(&db, write).await.unwrap();
     };
     uninstall("db", false).await;

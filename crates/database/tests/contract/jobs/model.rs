@@ -136,7 +136,7 @@ impl Model {
         let now = at(self.now);
         let job = self.jobs.get_mut(&id).unwrap();
         job.state = job.state.after(event).unwrap();
-        job.finished_at = job.state.is_over().then_some(now);
+        job.finished_at = job.state.is_final().then_some(now);
         if job.state != JobState::Running {
             self.held.remove(&id);
         }
@@ -247,7 +247,7 @@ impl Model {
     async fn cancel(&mut self, id: JobId) {
         let Job { scope, state, .. } = self.jobs[&id];
         let cancelled = commit(&self.db, Write::RequestCancel { scope, id, at: at(self.now) }).await;
-        assert_eq!(cancelled.is_ok(), !state.is_over());
+        assert_eq!(cancelled.is_ok(), !state.is_final());
         match state {
             JobState::Queued => self.change(id, Event::Cancel),
             JobState::Running => {

@@ -99,7 +99,7 @@ async fn a_commit_that_has_a_deployment_in_whatever_state_is_not(db: Database) {
         let deployment = a_deployment().of(&web).numbered(number).made_of(digit).in_state(state);
         let deployment = insert_deployment(&db, &deployment.created_at(at(number.into())).build()).await;
         assert!(!is_missed(&db, &head(&web, digit)).await, "{state:?}");
-        if !state.is_over() {
+        if !state.is_final() {
             finish(&db, &deployment).await;
             assert!(!is_missed(&db, &head(&web, digit)).await, "{state:?}");
         }

@@ -116,8 +116,7 @@ fn a_value_stays_what_it_is() {
     assert_eq!(file.services().map(ServiceName::as_str).collect::<Vec<_>>(), ["db"]);
     let id = ImageId::read(&json!({ "id": format!("sha256:{}", "a".repeat(64)) })).unwrap();
     let images = file.services().map(|name| (name.clone(), id.clone())).collect();
-    let [host, container] = [20_000, 80].map(|port| Port::try_from(port).unwrap());
-    let port = HostPort { host, container, is_udp: false };
+    let port = ForwardedPort::published("127.0.0.1:20000".parse().unwrap(), Port::try_from(80).unwrap());
     let rendering = ExtensionRendering {
         file: &file,
         images: &images,

@@ -55,6 +55,7 @@ fn rendered(text: &str, web: &str, given: &Variables) -> Value {
         labels: &[],
         limits: &ContainerLimits { memory: 64 << 20, cpus: Some(1.0), pids: 100 },
         address: Some([10, 0, 0, 7].into()),
+        published: None,
     };
     serde_json::from_slice(&rendering.render().unwrap()).unwrap()
 }

@@ -130,7 +130,7 @@ async fn commands_run_with_the_environment_of_the_web_service() {
     plan.environment = variables(&[("SAID", "by the application")]);
     composing.installation.write("compose.yaml", &shop());
     composing.compose(&plan).await.unwrap();
-    composing.compositions.start_companions(&plan, Arc::new(Recorder::default())).await.unwrap();
+    composing.compositions.start_sidecars(&plan, Arc::new(Recorder::default())).await.unwrap();
     let db = composing.service(&plan, "db")["Id"].clone();
     assert_eq!(composing.installation.traces.containers().len(), 1, "only the database runs");
     let recorder = Arc::new(Recorder::default());

@@ -157,3 +157,15 @@ fn an_installed_extension_is_refused_only_what_others_hold() {
         assert_eq!(preview("20000:80", is_installed), Err(PortRefusal::Taken(20_000)));
     }
 }
+
+#[test]
+fn a_range_is_divided_into_three_quarters_and_one() {
+    for (range, first, last) in [
+        ("10000-19999", "10000-17499", "17500-19999"),
+        ("20000-20001", "20000-20000", "20001-20001"),
+        ("20000-20000", "20000-20000", "20000-20000"),
+    ] {
+        let range: PortRange = range.parse().unwrap();
+        assert_eq!(range.divided(), (first.parse().unwrap(), last.parse().unwrap()));
+    }
+}

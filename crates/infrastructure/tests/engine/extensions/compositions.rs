@@ -112,7 +112,13 @@ async fn reverting_restores_the_earlier_services_and_variables() {
     }
     assert_eq!(page(port).await, "newer");
     assert_eq!(extending.installation.traces.containers().len(), 4);
-    assert!(extending.runner.container(&first, &"shop-db".parse().unwrap()).await.is_err());
+    assert!(
+        extending
+            .runner
+            .container(&first, &"shop-db".parse().unwrap(), 80_u16.try_into().unwrap())
+            .await
+            .is_err()
+    );
     for _ in 0..2 {
         extending.revert(&second, 1, &file).await.unwrap();
     }
@@ -150,7 +156,13 @@ async fn a_composition_is_taken_down_and_brought_back() {
     for _ in 0..2 {
         extending.done(&second, 1, &down()).await;
     }
-    assert!(extending.runner.container(&run, &"shop-web".parse().unwrap()).await.is_err());
+    assert!(
+        extending
+            .runner
+            .container(&run, &"shop-web".parse().unwrap(), 80_u16.try_into().unwrap())
+            .await
+            .is_err()
+    );
     for _ in 0..2 {
         extending.revert(&second, 1, &down()).await.unwrap();
     }

@@ -34,7 +34,8 @@ async fn a_container_follows_its_spec_and_has_the_usual_limits() {
     wanted.volumes = vec!["data:/data".to_owned().try_into().unwrap()];
     wanted.ports = vec!["18911:80".to_owned().try_into().unwrap()];
     extending.done(&run, 1, &run_it(wanted)).await;
-    let container = extending.runner.container(&run, &"db".parse().unwrap()).await.unwrap();
+    let container =
+        extending.runner.container(&run, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await.unwrap();
     let seen = inspected(container.id.as_str());
     let (host, labels) = (&seen["HostConfig"], &seen["Config"]["Labels"]);
     assert!(container.name.starts_with("launchway-x-") && container.name.ends_with("-db"));
@@ -71,24 +72,32 @@ async fn what_had_the_name_is_set_aside_and_comes_back_as_it_was() {
     let first = extending.begin(whose, "postgres").await;
     extending.done(&first, 1, &run_it(spec("db"))).await;
     extending.runner.finish(&first).await.unwrap();
-    let old = extending.runner.container(&first, &"db".parse().unwrap()).await.unwrap();
+    let old =
+        extending.runner.container(&first, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await.unwrap();
 
     let second = extending.begin(whose, "postgres").await;
     // The second try finds what the first one made, which was never anybody's.
     for _ in 0..2 {
         extending.done(&second, 1, &run_it(spec("db"))).await;
     }
-    let new = extending.runner.container(&second, &"db".parse().unwrap()).await.unwrap();
+    let new = extending
+        .runner
+        .container(&second, &"db".parse().unwrap(), 80_u16.try_into().unwrap())
+        .await
+        .unwrap();
     assert_eq!(new.name, old.name);
     assert!(new.id != old.id && !is_running(old.id.as_str()));
     assert_eq!(extending.installation.traces.containers().len(), 2);
-    assert!(extending.runner.container(&first, &"db".parse().unwrap()).await.is_err());
+    assert!(
+        extending.runner.container(&first, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await.is_err()
+    );
 
     for _ in 0..2 {
         extending.revert(&second, 1, &run_it(spec("db"))).await.unwrap();
     }
     assert_eq!(extending.installation.traces.containers(), [old.id.as_str()]);
-    let back = extending.runner.container(&first, &"db".parse().unwrap()).await.unwrap();
+    let back =
+        extending.runner.container(&first, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await.unwrap();
     assert_eq!((&back.id, &back.name), (&old.id, &old.name));
 
     let third = extending.begin(whose, "postgres").await;
@@ -96,7 +105,8 @@ async fn what_had_the_name_is_set_aside_and_comes_back_as_it_was() {
     for _ in 0..2 {
         extending.runner.finish(&third).await.unwrap();
     }
-    let newest = extending.runner.container(&third, &"db".parse().unwrap()).await.unwrap();
+    let newest =
+        extending.runner.container(&third, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await.unwrap();
     assert_eq!(extending.installation.traces.containers(), [newest.id.as_str()]);
 }
 
@@ -159,7 +169,9 @@ async fn what_is_removed_is_there_until_the_run_is_finished() {
     for _ in 0..2 {
         extending.done(&run, 2, &remove("db")).await;
     }
-    assert!(extending.runner.container(&run, &"db".parse().unwrap()).await.is_err());
+    assert!(
+        extending.runner.container(&run, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await.is_err()
+    );
     for _ in 0..2 {
         extending.revert(&run, 2, &remove("db")).await.unwrap();
     }

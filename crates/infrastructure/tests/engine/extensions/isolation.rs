@@ -31,13 +31,19 @@ async fn containers_of_others_are_not_reached() {
         extending.done(&other, 4, &down).await;
         extending.runner.finish(&other).await.unwrap();
         extending.runner.uninstall(whose, &extension.parse().unwrap(), true).await.unwrap();
-        assert!(extending.runner.container(&other, &"db".parse().unwrap()).await.is_err());
+        assert!(
+            extending
+                .runner
+                .container(&other, &"db".parse().unwrap(), 80_u16.try_into().unwrap())
+                .await
+                .is_err()
+        );
         assert!(is_running(&name));
     }
     // One of the same extension that another run made is theirs to stop, but not to lead traffic to.
     let later = extending.begin(ours, "postgres").await;
     let expected = "this run has created no running container `db`";
-    let found = extending.runner.container(&later, &"db".parse().unwrap()).await;
+    let found = extending.runner.container(&later, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await;
     assert_eq!(found, Err(StepError::Rejected(expected.to_owned())));
 }
 
@@ -63,7 +69,12 @@ async fn an_organization_reaches_only_its_own_containers_by_name() {
     let serve = || run_it(scripted("web", "echo hello > /www/index.html; exec httpd -f -p 8080 -h /www"));
     let run = extending.begin(ours, "site").await;
     extending.done(&run, 1, &serve()).await;
-    let address = extending.runner.container(&run, &"web".parse().unwrap()).await.unwrap().address;
+    let address = extending
+        .runner
+        .container(&run, &"web".parse().unwrap(), 80_u16.try_into().unwrap())
+        .await
+        .unwrap()
+        .address;
     let ask = |whose, at: String| {
         let (extending, at) = (&extending, at);
         async move {
@@ -183,7 +194,8 @@ async fn deployments_and_extensions_do_not_see_each_other() {
     let found = engine.everything().await.unwrap();
     assert!(found.iter().all(|found| found.owner == owner), "{found:?}");
     assert_eq!(engine.containers().await.unwrap().len(), 1);
-    let db = extending.runner.container(&run, &"db".parse().unwrap()).await.unwrap();
+    let db =
+        extending.runner.container(&run, &"db".parse().unwrap(), 80_u16.try_into().unwrap()).await.unwrap();
     for found in &found {
         launchway_domain::deployments::EngineInventory::remove(&**engine, found).await.unwrap_or_default();
     }

@@ -1,4 +1,4 @@
-//! The requests whose cost must not grow.
+//! The requests whose cost is measured against the size of tables.
 
 use crate::bench::{
     Effort,
@@ -20,11 +20,21 @@ pub(crate) enum Request {
     LogsLast,
     Deployment,
     Create,
+    AuditSearch,
+    LogsSearch,
 }
 
 impl Request {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Audit, Self::AuditLast, Self::Logs, Self::LogsLast, Self::Deployment, Self::Create];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Audit,
+        Self::AuditLast,
+        Self::Logs,
+        Self::LogsLast,
+        Self::Deployment,
+        Self::Create,
+        Self::AuditSearch,
+        Self::LogsSearch,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -34,6 +44,8 @@ impl Request {
             Self::LogsLast => "application logs, last page",
             Self::Deployment => "get deployment",
             Self::Create => "create application",
+            Self::AuditSearch => "audit activities, search",
+            Self::LogsSearch => "application logs, search",
         }
     }
 
@@ -46,6 +58,8 @@ impl Request {
             Self::LogsLast => "logs-last",
             Self::Deployment => "deployment",
             Self::Create => "create",
+            Self::AuditSearch => "audit-search",
+            Self::LogsSearch => "logs-search",
         }
     }
 
@@ -54,8 +68,14 @@ impl Request {
         match self {
             // Each row stays, so that the smallest tables would grow.
             Self::Create => effort.amount(60, 30),
+            Self::AuditSearch | Self::LogsSearch => effort.amount(100, 30),
             _ => effort.amount(600, 100),
         }
+    }
+
+    /// Returns whether its cost must not grow; that of a search may, within a limit of its own.
+    pub(crate) fn is_bounded(self) -> bool {
+        !matches!(self, Self::AuditSearch | Self::LogsSearch)
     }
 
     /// Returns the path of the next request and, if it posts, its body.
@@ -68,6 +88,8 @@ impl Request {
             Self::AuditLast => (format!("{AUDIT}?{}", last(*rows)), None),
             Self::Logs => (logs, None),
             Self::LogsLast => (format!("{logs}?{}", last(LINES_OF_ONE.min(*rows))), None),
+            Self::AuditSearch => (format!("{AUDIT}?search=theme-999"), None),
+            Self::LogsSearch => (format!("{logs}?search_term=more999"), None),
             Self::Deployment => {
                 let rows = *rows;
                 let id = copy_id(scattered(installation.next(), rows), DEPLOYMENT);

@@ -4,7 +4,6 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::Command,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -105,12 +104,9 @@ impl Installation {
         Ok(self.server.started.elapsed().as_secs_f64() * 1e3)
     }
 
-    /// Returns the share of a core that the server uses in so many seconds, in percent.
-    pub(crate) fn idle_percent(&self, seconds: u32) -> Result<f64> {
-        let (began, before) = (Instant::now(), usage::cpu_microseconds(self.server.pid())?);
-        thread::sleep(Duration::from_secs(seconds.into()));
-        let used = usage::cpu_microseconds(self.server.pid())? - before;
-        Ok(used / began.elapsed().as_secs_f64() / 1e6 * 100.0)
+    /// Returns the processor time that the server has used.
+    pub(crate) fn cpu_microseconds(&self) -> Result<f64> {
+        usage::cpu_microseconds(self.server.pid())
     }
 
     pub(crate) fn resident_megabytes(&self) -> Result<f64> {

@@ -131,10 +131,22 @@ impl Load {
 
     /// Returns the length of a run: before the first answer, all connections are opened.
     fn seconds(&self) -> u32 {
-        if self.connections > CONNECTIONS[0] { 4 } else { 1 }
+        match self.connections {
+            2_000.. => 2,
+            _ => 1,
+        }
     }
 
     pub(super) fn run(&self, subject: &Subject) -> Result<wrk::Load> {
+        self.run_for(subject, self.seconds())
+    }
+
+    /// Opens connections and fills caches.
+    pub(super) fn warm_up(&self, subject: &Subject) -> Result<()> {
+        self.run_for(subject, 1).map(drop)
+    }
+
+    fn run_for(&self, subject: &Subject, seconds: u32) -> Result<wrk::Load> {
         let host = if self.is_site { "Host: site.example.com" } else { "Host: bench.example.com" };
         let path = self.body.bytes();
         let mut headers = Vec::new();
@@ -148,7 +160,7 @@ impl Load {
         if self.kind.is_new() {
             headers.push("Connection: close");
         }
-        wrk::load_at(&Target { pid: subject.pid(), url, headers }, self.connections, self.seconds())
+        wrk::load_at(&Target { pid: subject.pid(), url, headers }, self.connections, seconds)
     }
 }
 

@@ -9,11 +9,13 @@ use launchway_domain::{
 };
 
 use super::{Attempt, JobError};
+use crate::Homes;
 
 /// Reads compose files, and logs what was read.
 #[derive(Clone)]
 pub(super) struct ComposeReader {
     pub(super) composer: Arc<dyn Composer>,
+    pub(super) homes: Homes,
 }
 
 impl ComposeReader {
@@ -24,6 +26,7 @@ impl ComposeReader {
         checkout: Checkout,
     ) -> Result<Composition, JobError> {
         let blueprint = &attempt.application.blueprint;
+        self.settle(attempt).await?;
         attempt.log.write_line(Level::Info, "Reading the compose file").await;
         let source = ComposeSource {
             checkout,
@@ -48,9 +51,20 @@ impl ComposeReader {
     ) -> Result<Option<Composition>, JobError> {
         let recalled = self.composer.recall(&plan(attempt), earlier).await?;
         if let Some(composition) = &recalled {
+            self.settle(attempt).await?;
             log_composition(attempt, composition).await;
         }
         Ok(recalled)
+    }
+
+    /// Makes this machine the home of the application if it has none: its volumes are on one machine.
+    async fn settle(&self, attempt: &Attempt<'_>) -> Result<(), JobError> {
+        if let Some(home) = self.homes.settle(attempt.application.id).await? {
+            let text =
+                format!("The services run on machine {}, which has their volumes", home.machine.hostname);
+            attempt.log.write_line(Level::Info, text).await;
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use launchway_domain::{
 };
 
 use super::{ImageAccounts, JobError, Routes};
+use crate::Homes;
 
 /// Removes the resources of applications.
 pub(super) struct Removal {
@@ -16,13 +17,14 @@ pub(super) struct Removal {
     pub(super) inventory: Arc<dyn EngineInventory>,
     pub(super) accounts: Arc<ImageAccounts>,
     pub(super) composer: Arc<dyn Composer>,
+    pub(super) homes: Homes,
 }
 
 impl Removal {
     /// Removes the resources of the deleted application `id`.
     pub(super) async fn remove(&self, id: ApplicationId) -> Result<(), JobError> {
         self.routes.forget(id).await?;
-        self.routes.drain_patiently(id, None).await;
+        self.routes.drain_for_retirement(id, None).await;
         // Before anything that needs the engine: an unavailable engine must not delay the removal of a
         // site's files.
         self.sites.remove(id).await?;
@@ -37,6 +39,7 @@ impl Removal {
             self.inventory.remove(found).await?;
         }
         self.accounts.forget(of_it().map(|found| found.owner.deployment).collect()).await?;
-        Ok(self.composer.forget(id).await?)
+        self.composer.forget(id).await?;
+        Ok(self.homes.leave(id).await?)
     }
 }

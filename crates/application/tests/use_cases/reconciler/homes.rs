@@ -1,0 +1,227 @@
+//! Compositions on other machines: nothing is done to them from here.
+
+use std::sync::Arc;
+
+use launchway_application::{
+    Homes, OwnReplica,
+    homes::HomePorts,
+    replicas::{ReplicaMonitor, ReplicaMonitorPorts},
+};
+use launchway_domain::{
+    clock::MockClock,
+    deployments::{
+        Condition, Deployment, DiscoveredObject, DiscoveredResource, ImageName, RetentionStatus, StepError,
+    },
+    homes::{Home, Machine, MockHomeRepository},
+    ids::{BootId, DeploymentId, ExecutionId, InstanceId, SubjectId},
+    nodes::{MockNodeInventory, Node, NodeAvailability, NodeRole},
+    replicas::{HeartbeatResponse, MockEngineIdentity, MockReplicaRegistry, Replica},
+};
+use launchway_testkit::{
+    CountingIds,
+    builders::{a_deployment, parsed},
+    clock::{NEW_YEAR, moment},
+};
+
+use super::{
+    calls,
+    compositions::{beside, composed, live, web},
+    exit, reconcile, running,
+};
+use crate::world::{Registry, State, World, a_container_of, an_image_size, wait};
+
+pub(super) const LOST: &str = "it runs on machine server-2, which is not reachable; it starts nowhere else because its volumes are there";
+
+pub(super) fn servers() -> [InstanceId; 2] {
+    [CountingIds::nth(901).into(), CountingIds::nth(902).into()]
+}
+
+/// Gives the composition a home on `server`, of which only the first one is alive. Its machine is that of the second one.
+fn with_home(state: &mut State, server: InstanceId, is_ready: bool, waiting: Vec<DeploymentId>) {
+    with_home_of(state, live().application.id.into(), (server, is_ready), waiting, Vec::new());
+}
+
+/// Gives a subject such a home.
+pub(super) fn with_home_of(
+    state: &mut State,
+    subject: SubjectId,
+    (server, is_ready): (InstanceId, bool),
+    waiting: Vec<DeploymentId>,
+    runs: Vec<ExecutionId>,
+) {
+    let machine =
+        Machine { engine: "engine-2".to_owned(), node: parsed("node2"), hostname: "server-2".to_owned() };
+    let home = Home { subject, server, machine };
+    let mut repository = MockHomeRepository::new();
+    repository.expect_homes().returning(move || Ok(vec![home.clone()]));
+    repository
+        .expect_waiting_for()
+        .returning(move |_| Ok(waiting.iter().map(|waits| (live().application.id, *waits)).collect()));
+    repository
+        .expect_runs_waiting_for()
+        .returning(move |_| Ok(runs.iter().map(|waits| (subject, *waits)).collect()));
+    let mut registry = MockReplicaRegistry::new();
+    registry.expect_replicas().returning(|| Ok(Vec::new()));
+    let mut nodes = MockNodeInventory::new();
+    nodes.expect_own_node().returning(|| Err(StepError::Unavailable("not asked here".to_owned())));
+    nodes.expect_nodes().returning(move || {
+        Ok(vec![Node {
+            id: parsed("node2"),
+            hostname: "server-2".to_owned(),
+            address: None,
+            is_ready,
+            availability: NodeAvailability::Active,
+            role: NodeRole::Manager,
+            is_prepared: true,
+            version: String::new(),
+        }])
+    });
+    let (repository, registry, nodes) = (Arc::new(repository), Arc::new(registry), Arc::new(nodes));
+    state.homes = Homes::new(servers()[0], HomePorts { repository, registry, nodes });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_composition_of_another_machine_is_left_alone() {
+    let world = composed(|state| {
+        // Its network is seen on every machine, and its containers on its own only.
+        state.found.remove(0);
+        state.found.remove(0);
+        with_home(state, servers()[1], true, Vec::new());
+    });
+    reconcile(&world, wait(10 * 60)).await;
+    assert!(calls(&world).is_empty() && world.log().is_empty(), "{:?}", calls(&world));
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphans_of_another_machine_are_left_alone() {
+    let world = composed(|state| {
+        state.live.clear();
+        let deployment = live().deployment.id;
+        state.retention_status =
+            vec![RetentionStatus { deployment, is_live: false, is_open: false, is_worth_keeping: false }];
+        state.unretired = vec![live().deployment];
+        with_home(state, servers()[1], true, Vec::new());
+    });
+    reconcile(&world, wait(10 * 60)).await;
+    assert!(calls(&world).is_empty(), "{:?}", calls(&world));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_composition_of_this_machine_is_reconciled() {
+    let world = composed(|state| {
+        state.found = vec![web(), beside("db", Condition::Exited(exit(1)))];
+        with_home(state, servers()[0], true, Vec::new());
+    });
+    reconcile(&world, async {
+        wait(3).await;
+        world.state().busy = vec![live().application.id.into()];
+        wait(60).await;
+    })
+    .await;
+    assert_eq!(calls(&world), ["commit: enqueue reconcile"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_composition_of_a_lost_machine_says_so_once() {
+    let waits = DeploymentId::from(CountingIds::nth(77));
+    let world = composed(|state| {
+        state.found.clear();
+        with_home(state, servers()[1], false, vec![waits]);
+    });
+    reconcile(&world, async {
+        wait(3).await;
+        // The record is read again with what was committed.
+        let mut live = live();
+        live.deployment.breakdown = Some(LOST.to_owned());
+        live.application.status.state = launchway_domain::applications::ApplicationState::Failed;
+        world.state().live = vec![live];
+        wait(60).await;
+    })
+    .await;
+    let made = calls(&world);
+    assert!(made.len() == 1 && made[0].contains("broken"), "{made:?}");
+    let said = [
+        format!("error: The application is unhealthy: {LOST}"),
+        format!("warn: Waiting for the machine of the application: {LOST}"),
+    ];
+    assert_eq!(world.log(), said);
+}
+
+/// Returns the first of [`servers`], while another one leads.
+async fn a_follower() -> OwnReplica {
+    let (mut registry, mut engine, mut clock) =
+        (MockReplicaRegistry::new(), MockEngineIdentity::new(), MockClock::new());
+    let now = moment(NEW_YEAR);
+    registry
+        .expect_register()
+        .return_once(move |_| Ok(HeartbeatResponse { now, term: None, replicas: Vec::new() }));
+    engine.expect_engine_id().returning(|| Some("swarm a".to_owned()));
+    clock.expect_now().return_const(now);
+    let ports = ReplicaMonitorPorts {
+        registry: Arc::new(registry),
+        engine: Arc::new(engine),
+        clock: Arc::new(clock),
+        on_clock_offset: Box::new(|_| ()),
+    };
+    let replica = Replica {
+        id: servers()[0],
+        boot: BootId::from(CountingIds::nth(903)),
+        version: String::new(),
+        hostname: "server-1".to_owned(),
+        address: "127.0.0.1:8080".to_owned(),
+        engine: None,
+        started_at: now,
+    };
+    let Ok(Ok(monitor)) = ReplicaMonitor::register(ports, replica).await else { unreachable!() };
+    monitor.own()
+}
+
+/// Returns a container, a service, an image and a network of a deployment without a home.
+fn objects_of(deployment: &Deployment) -> Vec<DiscoveredResource> {
+    let container = a_container_of(deployment, running(0), moment(NEW_YEAR));
+    let mut service = container.clone();
+    if let DiscoveredObject::Container { id, .. } = &mut service.what {
+        *id = parsed("qk9ltvpzp6r2r8lz1sm1imk1x");
+    }
+    let name = ImageName::of(deployment.application_id, deployment.id);
+    let others = [
+        DiscoveredObject::Image { name, size: an_image_size() },
+        DiscoveredObject::Network("launchway-x-1".to_owned()),
+    ];
+    let others = others.map(|what| DiscoveredResource { what, ..container.clone() });
+    [container, service].into_iter().chain(others).collect()
+}
+
+/// Returns the calls of a server that does not lead about the objects of a deployment, with or without an engine of its own.
+async fn calls_of_a_follower(has_own_engine: bool, is_open: bool) -> Vec<String> {
+    let replica = a_follower().await;
+    assert!(!replica.is_leader());
+    let deployment = a_deployment().build();
+    let world = World::with(|state| {
+        state.found = objects_of(&deployment);
+        let (is_live, is_worth_keeping, deployment_id) = (false, false, deployment.id);
+        state.retention_status =
+            vec![RetentionStatus { deployment: deployment_id, is_live, is_open, is_worth_keeping }];
+        state.deployments = vec![deployment];
+        state.registry = has_own_engine.then(Registry::default);
+        state.replica = replica;
+    });
+    reconcile(&world, wait(10 * 60)).await;
+    calls(&world)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_removes_orphans_of_its_own_engine() {
+    let calls = calls_of_a_follower(true, false).await;
+    assert_eq!(calls, ["stop attempt 1 of #1", "clear container of #1", "clear image of #1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_keeps_what_an_open_deployment_needs() {
+    assert_eq!(calls_of_a_follower(true, true).await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_removes_nothing_of_a_shared_engine() {
+    assert_eq!(calls_of_a_follower(false, false).await, [""; 0]);
+}

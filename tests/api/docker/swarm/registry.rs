@@ -1,0 +1,56 @@
+//! Images of old versions, and of deleted applications, are deleted from the registry.
+
+use std::{process::Stdio, time::Duration};
+
+use super::stage::SwarmStage;
+use crate::{
+    docker::deployments::stage::{DEPLOY, text},
+    wait::until_within,
+};
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+#[test]
+fn images_leave_the_registry_with_their_versions() {
+    let settings = [("LAUNCHWAY_KEEP_IMAGES", "1"), ("LAUNCHWAY_ORPHAN_GRACE", "4s")];
+    let mut swarm = SwarmStage::start_with(1, &settings);
+    swarm.lab.stop_registry();
+    swarm.lab.start_registry_with(false);
+    let repository = swarm.repository("web");
+    repository.commit_page("one");
+    let (id, first) = swarm.stage.create_live(&swarm.spec("web", 1));
+    repository.commit_page("two");
+    let second = swarm.stage.redeploy(&id);
+    swarm.stage.deployed(&second);
+
+    // A registry that deletes nothing keeps nobody from deploying.
+    until_within(LIMIT, "a refusal in the log", || {
+        swarm.stage.server.log().contains("registry refuses to delete images").then_some(())
+    });
+    assert_eq!(swarm.lab.tags_of(&id), [text(&first["id"]), second]);
+    let doctor = |swarm: &SwarmStage| {
+        let output = swarm.stage.server.command(&["doctor"]).stdin(Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let told = doctor(&swarm);
+    assert!(told.contains("REGISTRY_STORAGE_DELETE_ENABLED=true"), "{told}");
+
+    swarm.lab.stop_registry();
+    swarm.lab.start_registry();
+    repository.commit_page("three");
+    let third = swarm.stage.redeploy(&id);
+    swarm.stage.deployed(&third);
+    until_within(LIMIT, "one tag", || (swarm.lab.tags_of(&id) == [third.clone()]).then_some(()));
+    assert_eq!(swarm.page(), Ok("three".to_owned()));
+    let told = doctor(&swarm);
+    assert!(told.contains("deletes images that are no longer needed"), "{told}");
+
+    // An application can be deleted while the registry is down.
+    swarm.lab.stop_registry();
+    swarm.stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
+    until_within(LIMIT, "an outage in the log", || {
+        swarm.stage.server.log().contains("images could not be deleted from the registry").then_some(())
+    });
+    swarm.lab.start_registry();
+    until_within(LIMIT, "no tag", || swarm.lab.tags_of(&id).is_empty().then_some(()));
+}
