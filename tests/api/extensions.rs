@@ -9,16 +9,12 @@ mod lists;
 mod permissions;
 mod story;
 
-use std::time::Duration;
-
 use launchway_testkit::client::Client;
 use serde_json::{Value, json};
 
-use crate::wait::until_within;
+use crate::wait::until;
 
 pub(crate) const EXTENSIONS: &str = "/api/v1/extensions";
-/// The timeout of a run in a test.
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// A setting with which a shell is found.
 const WITH_PROGRAMS: (&str, &str) = ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
 /// Runs leave a slot for deployments, and a small machine has no more than two.
@@ -97,7 +93,7 @@ pub(crate) fn execution(client: &Client, id: &str) -> Value {
 /// Waits for a run to finish.
 #[track_caller]
 pub(crate) fn end_of(client: &Client, id: &str) -> Value {
-    until_within(TIMEOUT, "the end of a run", || {
+    until("the end of a run", || {
         let execution = execution(client, id);
         let is_over = ["completed", "failed", "cancelled"].contains(&execution["status"].as_str().unwrap());
         is_over.then_some(execution)
@@ -107,9 +103,7 @@ pub(crate) fn end_of(client: &Client, id: &str) -> Value {
 /// Waits until a step of a run has printed `line`.
 #[track_caller]
 fn printed(client: &Client, id: &str, line: &str) {
-    until_within(TIMEOUT, line, || {
-        text(&execution(client, id)["execution_log"]).contains(line).then_some(())
-    });
+    until(line, || text(&execution(client, id)["execution_log"]).contains(line).then_some(()));
 }
 
 /// Returns name, state and exit code of each step.

@@ -3,13 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use launchway_testkit::{
     docker::{base_image, docker},
     server::TestServer,
-    wait::until_within,
+    wait::until,
 };
 use serde_json::json;
 
@@ -17,8 +16,6 @@ use crate::{
     person::CommandOutput,
     stage::{DEPLOY, Stage, text},
 };
-
-const LIMIT: Duration = Duration::from_secs(90);
 
 /// Ids that no record has.
 const APPLICATION: &str = "01980000-0000-7000-8000-0000000000a2";
@@ -69,7 +66,7 @@ fn passes(report: &CommandOutput) {
 fn deploy(stage: &Stage, application: &serde_json::Value) -> (String, String, String) {
     let made = stage.admin.post(DEPLOY, application).success();
     let deployment = text(&made["deployments"][0]["id"]);
-    let state = until_within(LIMIT, "the end of a deployment", || {
+    let state = until("the end of a deployment", || {
         let path = format!("{DEPLOY}/deployments/{deployment}");
         let state = text(&stage.admin.get(&path).success()["status"]["status"]);
         ["deployed", "failed"].contains(&state.as_str()).then_some(state)
@@ -249,9 +246,7 @@ fn unknown_objects_are_listed_and_never_removed() {
     has_hint(&report, &shown, &format!("`sites/{APPLICATION}/{DEPLOYMENT}`"));
     assert!(!report.stdout.contains(&orphan) && !report.stdout.contains(&failed), "{report}");
 
-    until_within(LIMIT, "the end of the orphans", || {
-        (!exists(&orphan) && !orphan_release.exists()).then_some(())
-    });
+    until("the end of the orphans", || (!exists(&orphan) && !orphan_release.exists()).then_some(()));
     assert!(exists(&unknown) && unknown_release.exists(), "{}", stage.server.log());
     assert_eq!(stage.server.visitor("web.ada-s-team.localhost").get("/").text.trim_end(), "a page");
 }

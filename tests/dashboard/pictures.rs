@@ -1,12 +1,6 @@
 //! The pictures of the README and of docs/dashboard.md: `LAUNCHWAY_TEST_SCREENSHOTS` is the folder to write them to.
 
-use std::time::Duration;
-
-use launchway_testkit::{
-    browser::Browser,
-    repository::web_server,
-    wait::{until, until_within},
-};
+use launchway_testkit::{browser::Browser, repository::web_server, wait::until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -69,7 +63,7 @@ fn a_running_installation_is_shown_in_both_themes() {
     browser.open(&format!("{}/dashboard{overview}", stage.server.url()));
     // A picture is worth the wait for a few samples, which are ten seconds apart; without one, the first is enough.
     let enough = std::env::var_os("LAUNCHWAY_TEST_SCREENSHOTS").map_or(1, |_| 4);
-    until_within(Duration::from_secs(90), "plots with some samples", || {
+    until("plots with some samples", || {
         assert_eq!(visitor.get("/").status, 200);
         let samples = browser.value("document.querySelector('.plots polyline')?.points.length");
         (samples.as_u64()? >= enough).then_some(())

@@ -1,13 +1,6 @@
 //! The plots of an application, over a real container and the front proxy.
 
-use std::time::Duration;
-
-use launchway_testkit::{
-    accessibility::Axe,
-    browser::Browser,
-    repository::web_server,
-    wait::{until, until_within},
-};
+use launchway_testkit::{accessibility::Axe, browser::Browser, repository::web_server, wait::until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,14 +8,11 @@ use crate::{
     stage::{DEPLOY, Stage},
 };
 
-/// Pages fetch themselves every ten seconds, and a plot of processors needs two samples.
-const LIMIT: Duration = Duration::from_secs(90);
-
 #[test]
 fn an_overview_shows_what_an_application_uses() {
     let stage = Stage::new();
     let deployment = stage.deploy("Shop", &web_server(""));
-    until_within(LIMIT, "the end of the deployment", || {
+    until("the end of the deployment", || {
         let found = stage.admin.get(&format!("{DEPLOY}/deployments/{deployment}")).success();
         (found["status"]["status"] == "deployed").then_some(())
     });
@@ -35,7 +25,7 @@ fn an_overview_shows_what_an_application_uses() {
     let host = browser.value("document.querySelector('#overview .plain code').textContent");
     let visitor = stage.server.visitor(host.as_str().unwrap());
     let titles = "[...document.querySelectorAll('.plots figcaption span')].map(each => each.textContent)";
-    until_within(LIMIT, "all plots", || {
+    until("all plots", || {
         assert_eq!(visitor.get("/").status, 200);
         (browser.value(titles) == json!(["CPU", "Memory", "Requests per minute"])).then_some(())
     });
@@ -45,7 +35,7 @@ fn an_overview_shows_what_an_application_uses() {
     assert!(labels[0].starts_with("CPU of the last ") && labels[0].contains(" %"), "{labels:?}");
     assert!(labels[1].contains("iB, highest "), "{labels:?}");
     // More than the rate of health checks, of which there is none here.
-    until_within(LIMIT, "a line of requests", || {
+    until("a line of requests", || {
         assert_eq!(visitor.get("/").status, 200);
         let shown = browser.value("document.querySelectorAll('.plots strong')[2]?.textContent");
         (shown.as_str()?.parse::<u64>().ok()? > 0).then_some(())

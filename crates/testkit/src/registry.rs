@@ -6,16 +6,13 @@ use std::{
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{client::Client, external::Identity, wait::until_within};
+use crate::{client::Client, external::Identity, wait::until};
 
-/// The time that a registry may take to start.
-const START_TIME: Duration = Duration::from_secs(60);
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 
@@ -88,7 +85,7 @@ impl TestRegistry {
         command.arg("serve").arg(&file).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let process = command.spawn().expect("this test needs the package docker-registry");
         let registry = Self { address: address.to_owned(), process, folder: None };
-        until_within(START_TIME, "a registry that answers", || TcpStream::connect(address).ok().map(drop));
+        until("a registry that answers", || TcpStream::connect(address).ok().map(drop));
         registry
     }
 

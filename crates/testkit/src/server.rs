@@ -274,7 +274,7 @@ fn signal(process: &Child, name: &str) {
 }
 
 fn wait(process: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(240);
     loop {
         if let Some(status) = process.try_wait().unwrap() {
             return status;

@@ -11,7 +11,6 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    time::Duration,
 };
 
 use self::machines::{make_node, make_switch, remove_leftovers};
@@ -20,7 +19,7 @@ use crate::{
     docker::save_base_image,
     registry::{RegistryOptions, TestRegistry},
     server::binary,
-    wait::until_within,
+    wait::until,
 };
 
 /// The address of this machine.
@@ -28,8 +27,6 @@ const HOST_ADDRESS: &str = "10.78.0.1";
 /// The network of all machines.
 const NETWORK: &str = "10.78.0.0/24";
 const REGISTRY_PORT: u16 = 5005;
-/// The time that an engine may take to start, or to join.
-const START_TIME: Duration = Duration::from_secs(60);
 
 /// A Swarm, whose nodes are numbered from 1. The first ones are managers.
 pub struct SwarmLab {
@@ -188,7 +185,7 @@ impl SwarmLab {
     ///
     /// If it does not succeed within a minute.
     pub fn docker_at_last(&self, node: usize, arguments: &[&str]) -> String {
-        until_within(START_TIME, "a manager that takes commands", || {
+        until("a manager that takes commands", || {
             let output = self.try_docker(node, arguments);
             let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             output.status.success().then_some(text)
@@ -277,9 +274,7 @@ impl SwarmLab {
     }
 
     fn wait_for_engine(&self, node: usize) {
-        until_within(START_TIME, "an engine that answers", || {
-            self.try_docker(node, &["info"]).status.success().then_some(())
-        });
+        until("an engine that answers", || self.try_docker(node, &["info"]).status.success().then_some(()));
     }
 
     fn home(&self, node: usize) -> PathBuf {

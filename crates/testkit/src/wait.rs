@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+/// A timeout that no busy machine exceeds: it is only waited for when a test fails.
+const LIMIT: Duration = Duration::from_secs(240);
+
 /// Polls until there is a result.
 #[track_caller]
 pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
-    until_within(Duration::from_secs(30), what, ask)
+    until_within(LIMIT, what, ask)
 }
 
 /// Polls with another timeout.

@@ -4,7 +4,7 @@ use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD, TestServer};
 use serde_json::{Value, json};
 
 use super::{Ports, issuance, pebble::Pebble};
-use crate::wait::until_within;
+use crate::wait::until;
 
 const DOMAIN: &str = "deploy.example.com";
 
@@ -18,7 +18,7 @@ fn the_api_gets_a_certificate_and_is_served_by_https_only() {
     let admin = server.admin();
 
     let ready = || ports.curl(DOMAIN, "/ready", &["--fail"], &pebble.root()).ok();
-    until_within(issuance::ISSUED, "the certificate", ready);
+    until("the certificate", ready);
     let location = format!("https://{DOMAIN}:{}/", ports.tls);
     assert_eq!(ports.plain(DOMAIN), (308, Some(location)));
     super::try_to_create(&admin, DOMAIN).failure(400, "validation_failed");

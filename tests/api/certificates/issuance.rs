@@ -1,7 +1,5 @@
 //! Certificates that a real ACME server issues.
 
-use std::time::Duration;
-
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
 
@@ -9,10 +7,8 @@ use super::{
     Ports, certificates, create,
     pebble::{Pebble, TERMS},
 };
-use crate::wait::until_within;
+use crate::wait::until;
 
-/// The time in which a certificate is issued, even if one attempt fails and is repeated after a minute.
-pub(super) const ISSUED: Duration = Duration::from_secs(120);
 pub(super) const YEAR: u32 = 365 * 24 * 60 * 60;
 
 pub(super) fn configured(ports: &Ports, pebble: &Pebble) -> Vec<(String, String)> {
@@ -32,7 +28,7 @@ fn a_certificate_is_renewed_and_expires_only_in_an_outage() {
     let admin = server.admin();
     let id = create(&admin, "shop.example.com");
     let served = || ports.page("shop.example.com", &pebble.root()).ok();
-    until_within(ISSUED, "the certificate", served);
+    until("the certificate", served);
     let location = format!("https://shop.example.com:{}/", ports.tls);
     assert_eq!(ports.plain("shop.example.com"), (308, Some(location)), "{}", pebble.log());
     let first = certificates(&admin, &id)[0].clone();
@@ -42,7 +38,7 @@ fn a_certificate_is_renewed_and_expires_only_in_an_outage() {
         let now = certificates(&admin, &id)[0].clone();
         (now["not_after"] != first["not_after"]).then_some(now)
     };
-    let renewed = until_within(ISSUED, "the renewal", renewed);
+    let renewed = until("the renewal", renewed);
     assert_eq!((&renewed["state"], &renewed["last_error"]), (&json!("valid"), &Value::Null));
     served().unwrap();
 
@@ -51,17 +47,17 @@ fn a_certificate_is_renewed_and_expires_only_in_an_outage() {
         let now = certificates(&admin, &id)[0].clone();
         now["last_error"].is_string().then_some(now)
     };
-    let failed = until_within(ISSUED, "the failure of the next renewal", failed);
+    let failed = until("the failure of the next renewal", failed);
     let reason = failed["last_error"].as_str().unwrap();
     assert!(reason.starts_with("the ACME server cannot be reached"), "{reason}");
     let expired = || (certificates(&admin, &id)[0]["state"] == "expired").then_some(());
-    until_within(ISSUED, "the expiry", expired);
+    until("the expiry", expired);
     ports.page("shop.example.com", &pebble.root()).unwrap_err();
     assert_eq!(ports.plain("shop.example.com").0, 503, "redirected to a certificate that has expired");
 
     // After the outage it goes on by itself.
     pebble.connect();
-    until_within(ISSUED, "the end of the outage", served);
+    until("the end of the outage", served);
     let shown = certificates(&admin, &id)[0].clone();
     assert_eq!((&shown["state"], &shown["last_error"]), (&json!("valid"), &Value::Null));
 }
@@ -77,7 +73,7 @@ fn a_domain_that_leads_elsewhere_gets_the_reason() {
         let now = certificates(&admin, &id)[0].clone();
         (now["state"] == "failed").then_some(now)
     };
-    let failed = until_within(ISSUED, "the failure", failed);
+    let failed = until("the failure", failed);
     let reason = failed["last_error"].as_str().unwrap();
     assert!(reason.starts_with("the ACME server refused (connection)"), "{reason}");
     assert!(reason.contains("; and by TLS-ALPN-01: the ACME server refused ("), "{reason}");
@@ -112,7 +108,7 @@ fn an_account_is_registered_under_the_terms_that_are_named() {
             let own = all.as_array().unwrap().iter().find(|one| one["domain"] == domain.as_str());
             own.filter(|one| one["state"] != "pending").cloned()
         };
-        let ended = until_within(ISSUED, "the result", ended);
+        let ended = until("the result", ended);
         let reason = ended["last_error"].as_str().unwrap_or_default();
         assert_eq!(ended["state"] == "valid", is_issued, "{terms}: {reason}");
         assert_eq!(reason.contains(TERMS) && reason.contains(SETTING), !is_issued, "{terms}: {reason}");
@@ -132,7 +128,7 @@ fn a_domain_without_an_address_is_not_ordered() {
         let now = certificates(&admin, &id)[0].clone();
         (now["state"] == "failed").then_some(now)
     };
-    let failed = until_within(ISSUED, "the failure", failed);
+    let failed = until("the failure", failed);
     let reason = failed["last_error"].as_str().unwrap();
     assert!(reason.starts_with("shop.invalid has no address in DNS"), "{reason}");
     let log = pebble.log();
@@ -154,7 +150,7 @@ fn without_port_80_replicas_on_postgres_answer_by_tls() {
             assert_ne!(now["state"], "failed", "{now}: {}", pebble.log());
             ports.page("shop.example.com", &pebble.root()).ok()
         };
-        until_within(ISSUED, "the certificate", served);
+        until("the certificate", served);
     }
     let shown = certificates(&admin, &id)[0].clone();
     assert_eq!((&shown["state"], &shown["last_error"]), (&json!("valid"), &Value::Null), "{}", pebble.log());
@@ -174,7 +170,7 @@ fn every_replica_on_postgres_answers_and_serves() {
     let id = create(&there, "shop.example.com");
     for ports in [&leader, &other] {
         let served = || ports.page("shop.example.com", &pebble.root()).ok();
-        until_within(ISSUED, "the certificate", served);
+        until("the certificate", served);
     }
     assert_eq!(certificates(&there, &id), certificates(&admin, &id));
     replica.kill_front();

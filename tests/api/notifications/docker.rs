@@ -9,7 +9,7 @@ use crate::{
         repository::web_server_by,
         stage::{DEPLOY, Stage, spec},
     },
-    wait::{until, until_within},
+    wait::until,
 };
 
 from_both_databases!(who_cancels_a_deployment_or_replaces_one_is_named);
@@ -118,9 +118,7 @@ fn a_version_that_does_not_stay_up_is_reported_once() {
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
     let (id, deployment) = stage.create_live(&spec("shop", &repository));
     only(&receiver.wait_for(1), "deployment.succeeded");
-    until_within(std::time::Duration::from_secs(120), "the failure", || {
-        (stage.application(&id)["status"]["status"] == "failed").then_some(())
-    });
+    until("the failure", || (stage.application(&id)["status"]["status"] == "failed").then_some(()));
     let message = only(&receiver.wait_for(2), "deployment.failed");
     assert_eq!(message["data"]["deployment_id"], deployment["id"]);
     assert!(text(&message["data"]["reason"]).contains("keeps restarting"), "{message}");

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use launchway_testkit::{client::Client, repository::Repository, server::binary, wait::until_within};
+use launchway_testkit::{client::Client, repository::Repository, server::binary, wait::until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -268,7 +268,7 @@ impl Installation {
         });
         let application = self.api().post("/api/v1/deploy/application", &spec).success();
         let id = application["deployments"][0]["id"].as_str().unwrap().to_owned();
-        until_within(Duration::from_secs(60), "the deployment", || {
+        until("the deployment", || {
             let found: Value =
                 self.api().get(&format!("/api/v1/deploy/application/deployments/{id}")).success();
             let state = found["status"]["status"].as_str().unwrap().to_owned();
@@ -289,7 +289,7 @@ impl Installation {
     /// Waits until the site is served.
     #[track_caller]
     pub(super) fn shows(&self, page: &str) {
-        until_within(Duration::from_secs(20), "the page", || {
+        until("the page", || {
             let answer = self.visitor().try_send("GET", "/", None).ok()?;
             (answer.status == 200 && answer.text == page).then_some(())
         });

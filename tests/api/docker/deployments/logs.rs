@@ -175,7 +175,7 @@ fn an_application_that_does_not_stay_up_is_said_to_have_failed() {
     let dying = web_server_by("", "httpd -p 8080 -h /www; echo alive; sleep 2; exit 1");
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
     let (id, deployment) = stage.create_live(&spec("shop", &repository));
-    crate::wait::until_within(std::time::Duration::from_secs(60), "the failure", || {
+    crate::wait::until("the failure", || {
         (stage.application(&id)["status"]["status"] == "failed").then_some(())
     });
     // The line follows the state.

@@ -1,16 +1,12 @@
 //! Retention of deployments, and the required free disk space.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::stage::{DEPLOY, Stage, spec};
-use crate::{docker::front::site, wait::until_within};
+use crate::{docker::front::site, wait::until};
 
 /// A short grace period of orphans.
 const GRACE: (&str, &str) = ("LAUNCHWAY_ORPHAN_GRACE", "4s");
-/// The timeout of a search for orphans.
-const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
 fn keeps_the_newest_images_and_the_live_one_for_rollbacks() {
@@ -27,7 +23,7 @@ fn keeps_the_newest_images_and_the_live_one_for_rollbacks() {
     }
     stage.server.restart();
     stage.reconnect();
-    until_within(LIMIT, "two images", || (stage.engine.images().len() == 2).then_some(()));
+    until("two images", || (stage.engine.images().len() == 2).then_some(()));
 
     let back = |to: &str| stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": to}));
     for gone in &deployments[..2] {
@@ -56,7 +52,7 @@ fn the_newest_releases_of_a_site_stay() {
     };
     stage.server.restart();
     stage.reconnect();
-    until_within(LIMIT, "one release", || (releases(&stage) == [second.clone()]).then_some(()));
+    until("one release", || (releases(&stage) == [second.clone()]).then_some(()));
     let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first}));
     back.failure(409, "conflict");
 }

@@ -10,10 +10,8 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use super::stage::{DEPLOY, Stage, spec, text};
-use crate::wait::until_within;
+use crate::wait::until;
 
-/// The limit of an operation on a busy machine.
-const LIMIT: Duration = Duration::from_secs(90);
 /// The time that a deployment takes unless it is cancelled.
 const SLEEP: Duration = Duration::from_secs(60);
 const SERVE: &str = "echo \"serving $(echo \"$NAME\" | wc -l) lines\"; exec httpd -f -p 8080 -h /www";
@@ -77,12 +75,12 @@ fn page(on: &dyn EngineStage, name: &str) -> Result<String, u16> {
 #[track_caller]
 fn serves(on: &dyn EngineStage, name: &str, expected: Result<&str, u16>) {
     let expected = expected.map(str::to_owned);
-    until_within(LIMIT, "the page", || (page(on, name) == expected).then_some(()));
+    until("the page", || (page(on, name) == expected).then_some(()));
 }
 
 #[track_caller]
 fn has_instances(on: &dyn EngineStage, count: usize) {
-    until_within(LIMIT, "the right number of instances", || (on.instances() == count).then_some(()));
+    until("the right number of instances", || (on.instances() == count).then_some(()));
 }
 
 /// Creates an application that serves `text`.
@@ -121,7 +119,7 @@ fn variables_commands_and_output(on: &dyn EngineStage) {
     let deployment = text(&deployment["id"]);
     expect_lines(&stage.story_of(&deployment), &["prepared 2 lines", "finished 2 lines"]);
     assert_eq!(page(on, "web"), Ok("one".to_owned()));
-    until_within(LIMIT, "the output of the container", || {
+    until("the output of the container", || {
         stage.story_of(&deployment).contains("serving 2 lines").then_some(())
     });
     delete(on, "web", &id);
@@ -132,11 +130,11 @@ fn stop_and_restart(on: &dyn EngineStage) {
     let (_, id, deployment) = live(on, "stops", "a page");
     let (by_id, deployment) = (json!({"id": id}), text(&deployment["id"]));
     let becomes = |state: &str| {
-        until_within(LIMIT, state, || (stage.application(&id)["status"]["status"] == state).then_some(()));
+        until(state, || (stage.application(&id)["status"]["status"] == state).then_some(()));
     };
     let stopped = stage.admin.post(&format!("{DEPLOY}/stop"), &by_id);
     assert_eq!(stopped.success()["status"]["status"], "stopped");
-    until_within(LIMIT, "the end of the container", || {
+    until("the end of the container", || {
         (stage.deployment(&deployment)["container_status"] == "exited").then_some(())
     });
     serves(on, "stops", Err(503));
@@ -144,11 +142,11 @@ fn stop_and_restart(on: &dyn EngineStage) {
     let mut instances = Vec::new();
     for restarts in 1..=2 {
         stage.admin.post(&format!("{DEPLOY}/restart"), &by_id).success();
-        until_within(LIMIT, "the restart", || {
+        until("the restart", || {
             (stage.story_of(&deployment).matches("Restarted").count() == restarts).then_some(())
         });
         becomes("running");
-        until_within(LIMIT, "a container that runs", || {
+        until("a container that runs", || {
             (stage.deployment(&deployment)["container_status"] == "running").then_some(())
         });
         serves(on, "stops", Ok("a page"));
@@ -204,7 +202,7 @@ fn cancellation(on: &dyn EngineStage) {
     let after = |dockerfile: String, line: &str| {
         repository.write("Dockerfile", dockerfile).commit();
         let deployment = stage.redeploy(&id);
-        until_within(LIMIT, line, || stage.story_of(&deployment).contains(line).then_some(()));
+        until(line, || stage.story_of(&deployment).contains(line).then_some(()));
         let cancel = || stage.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": deployment}));
         let begun = Instant::now();
         cancel().success();

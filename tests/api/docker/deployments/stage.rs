@@ -1,6 +1,6 @@
 //! A server with an engine, and a user who deploys on it.
 
-use std::{env, fs, path::Path, time::Duration};
+use std::{env, fs, path::Path};
 
 use launchway_testkit::{
     client::Client,
@@ -11,12 +11,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::repository::Repository;
-use crate::wait::{until, until_within};
+use crate::wait::until;
 
 /// The endpoint of applications.
 pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
-/// The timeout of a deployment in a test.
-const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A server that finds docker and git, with everything that it creates on the engine.
 ///
@@ -108,7 +106,7 @@ impl Stage {
     /// Waits for a deployment to finish.
     #[track_caller]
     pub(crate) fn end_of(&self, id: &str) -> Value {
-        until_within(TIMEOUT, "the end of a deployment", || {
+        until("the end of a deployment", || {
             let deployment = self.deployment(id);
             let state = deployment["status"]["status"].as_str().unwrap();
             ["deployed", "failed", "cancelled"].contains(&state).then_some(deployment)
@@ -118,7 +116,7 @@ impl Stage {
     /// Waits until a deployment is in that state.
     #[track_caller]
     pub(crate) fn reaches(&self, id: &str, state: &str) {
-        until_within(TIMEOUT, state, || {
+        until(state, || {
             let now = text(&self.deployment(id)["status"]["status"]);
             assert!(
                 now == state || !["deployed", "failed", "cancelled"].contains(&now.as_str()),

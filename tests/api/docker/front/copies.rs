@@ -14,14 +14,12 @@ use crate::{
         repository::{Repository, web_server},
         stage::{DEPLOY, Stage, spec, text},
     },
-    wait::{until, until_within},
+    wait::until,
 };
 
 const WEB: &str = "web.ada-s-team.localhost";
 /// A request that must not be retried: it is lost with its container.
 const SLOW: (&str, &str) = ("POST", "/cgi-bin/slow");
-/// The limit of an operation on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A web server that names the container that answers, at once and slowly, and prints a line when it starts.
 fn commit_named(repository: &Repository, version: &str) {
@@ -62,7 +60,7 @@ fn deploy(stage: &Stage, repository: &Repository, replicas: u16) -> (String, Str
 fn scale(stage: &Stage, id: &str, replicas: usize) {
     let changed = stage.admin.put(&format!("{DEPLOY}?id={id}"), &json!({"replicas": replicas})).success();
     assert_eq!(changed["replicas"], replicas);
-    until_within(LIMIT, "the right number of copies", || {
+    until("the right number of copies", || {
         (stage.engine.containers().len() == replicas && who(stage).len() == replicas).then_some(())
     });
 }
@@ -94,10 +92,10 @@ fn a_killed_copy_fails_no_request_and_comes_back(stage: Stage) {
     let loads = [true, false].map(|is_kept| Load::on(stage.server.front(), WEB, ("GET", "/"), is_kept));
     docker(&["kill", &containers[1]]);
     let killed = Instant::now();
-    until_within(LIMIT, "a copy that is back", || (who(&stage) == all).then_some(()));
+    until("a copy that is back", || (who(&stage) == all).then_some(()));
     assert!(killed.elapsed() < Duration::from_secs(45), "{:?}", killed.elapsed());
     docker(&["rm", "--force", &containers[2]]);
-    until_within(LIMIT, "another copy", || {
+    until("another copy", || {
         let now = who(&stage);
         (now.len() == 3 && now != all).then_some(())
     });
@@ -108,7 +106,7 @@ fn a_killed_copy_fails_no_request_and_comes_back(stage: Stage) {
         "{all_results:?}"
     );
 
-    until_within(LIMIT, "a healthy application", || {
+    until("a healthy application", || {
         let application = stage.application(&id);
         (application["status"]["status"] == "running" && application["status_detail"].is_null()).then_some(())
     });
@@ -155,9 +153,9 @@ fn deployments_of_three_copies_fail_no_request() {
     stage.server.restart();
     stage.reconnect();
     // A few requests beside the load may all go to two of the copies.
-    let before = until_within(LIMIT, "all copies", || Some(who(&stage)).filter(|found| found.len() == 3));
+    let before = until("all copies", || Some(who(&stage)).filter(|found| found.len() == 3));
     stage.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": id})).success();
-    until_within(LIMIT, "a restart", || {
+    until("a restart", || {
         let now = who(&stage);
         (now.len() == 3 && now.is_disjoint(&before)).then_some(())
     });
@@ -171,15 +169,13 @@ fn deployments_of_three_copies_fail_no_request() {
     );
 
     stage.admin.post(&format!("{DEPLOY}/stop"), &json!({"id": id})).success();
-    until_within(LIMIT, "stopped copies", || {
+    until("stopped copies", || {
         let running = docker(&["ps", "--quiet", "--no-trunc"]);
         let is_stopped = stage.engine.containers().iter().all(|container| !running.contains(container));
         (is_stopped && status(&stage, WEB) == 503).then_some(())
     });
     stage.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": id})).success();
-    until_within(LIMIT, "all copies", || {
-        (status(&stage, WEB) == 200 && who(&stage).len() == 3).then_some(())
-    });
+    until("all copies", || (status(&stage, WEB) == 200 && who(&stage).len() == 3).then_some(()));
     stage.has_containers(3);
     stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
     stage.has_containers(0);

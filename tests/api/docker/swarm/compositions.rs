@@ -1,6 +1,6 @@
 //! Applications with a compose file: each runs on one machine, which has its volumes.
 
-use std::{process::Stdio, time::Duration};
+use std::process::Stdio;
 
 use launchway_testkit::{client::Client, docker::base_image, server::TestServer};
 use serde_json::{Value, json};
@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use super::stage::SwarmStage;
 use crate::{
     docker::deployments::stage::{DEPLOY, text},
-    wait::until_within,
+    wait::until,
 };
 
-const LIMIT: Duration = Duration::from_secs(120);
 const SHOP: &str = "shop.ada-s-team.localhost";
 
 /// Services whose page comes from the volume of the service `db`, which the first version writes.
@@ -74,7 +73,7 @@ pub(super) fn second_server(swarm: &SwarmStage) -> TestServer {
 
 pub(super) fn everywhere(servers: [&TestServer; 2], host: &str, expected: &Result<String, u16>) {
     for server in servers {
-        until_within(LIMIT, "the page at a front proxy", || (page(server, host) == *expected).then_some(()));
+        until("the page at a front proxy", || (page(server, host) == *expected).then_some(()));
     }
 }
 
@@ -93,7 +92,7 @@ fn a_composition_stays_on_the_machine_with_its_volumes() {
         assert!(story.contains(line.as_str()), "{line:?} is not in:\n{story}");
     }
     everywhere(servers, SHOP, &Ok("one".to_owned()));
-    until_within(LIMIT, "its output", || stage.story_of(&first_id).contains("serving").then_some(()));
+    until("its output", || stage.story_of(&first_id).contains("serving").then_some(()));
     // The server of the other machine does not see its containers.
     let other = if home == 1 { &second } else { &stage.server };
     let report = other.command(&["doctor"]).stdin(Stdio::null()).output().unwrap().stdout;
@@ -116,9 +115,9 @@ fn a_composition_stays_on_the_machine_with_its_volumes() {
     // A container that somebody removes is created again there.
     let web = |id: &str| format!("launchway-{id}-1-web");
     swarm.lab.docker(home, &["rm", "--force", &web(&back)]);
-    until_within(LIMIT, "other containers", || (page(&second, SHOP) != Ok("one".to_owned())).then_some(()));
+    until("other containers", || (page(&second, SHOP) != Ok("one".to_owned())).then_some(()));
     everywhere(servers, SHOP, &Ok("one".to_owned()));
-    until_within(LIMIT, "a running application", || {
+    until("a running application", || {
         (stage.application(&id)["status"]["status"] == "running").then_some(())
     });
     assert_eq!(home_of(&swarm, 2, &back), home);
@@ -127,7 +126,7 @@ fn a_composition_stays_on_the_machine_with_its_volumes() {
     let there = stage.admin.at(second.url());
     there.post(&format!("{DEPLOY}/stop"), &by_id).success();
     everywhere(servers, SHOP, &Err(503));
-    until_within(LIMIT, "no container", || swarm.lab.containers_of(2, &back).is_empty().then_some(()));
+    until("no container", || swarm.lab.containers_of(2, &back).is_empty().then_some(()));
     there.post(&format!("{DEPLOY}/restart"), &by_id).success();
     everywhere(servers, SHOP, &Ok("one".to_owned()));
     assert_eq!(home_of(&swarm, 2, &back), home);
@@ -135,7 +134,7 @@ fn a_composition_stays_on_the_machine_with_its_volumes() {
     is_not_reached_by_others(&swarm, &there, &back, home);
 
     there.delete(&format!("{DEPLOY}?id={id}")).success();
-    until_within(LIMIT, "the end of everything", || {
+    until("the end of everything", || {
         let of = |what: &str| {
             let label = format!("label=launchway.application={id}");
             let list: &[&str] = if what == "volume" { &["volume", "ls"] } else { &["ps", "--all"] };
@@ -159,7 +158,7 @@ fn is_not_reached_by_others(swarm: &SwarmStage, admin: &Client, deployment: &str
     for (name, spec) in [("other", shop(swarm, "other", "of another")), ("single", single(swarm))] {
         let created = there.post(DEPLOY, &spec).success();
         let own = text(&created["deployments"][0]["id"]);
-        until_within(LIMIT, name, || {
+        until(name, || {
             let now = there.get(&format!("{DEPLOY}/deployments/{own}")).success();
             (now["status"]["status"] == "deployed").then_some(())
         });
@@ -173,7 +172,7 @@ fn is_not_reached_by_others(swarm: &SwarmStage, admin: &Client, deployment: &str
         if name == "single" {
             let id = text(&created["id"]);
             there.delete(&format!("{DEPLOY}?id={id}")).success();
-            until_within(LIMIT, "its end", || swarm.services().is_empty().then_some(()));
+            until("its end", || swarm.services().is_empty().then_some(()));
         }
     }
     // From this machine, which has no containers of applications, it answers.
@@ -205,7 +204,7 @@ fn a_composition_of_a_lost_machine_starts_nowhere_else() {
         "it runs on machine lwt-node{home}, which is not reachable; it starts nowhere else because its volumes are there"
     );
     let state = || there.get(&format!("{DEPLOY}?id={id}")).success();
-    until_within(LIMIT, "an application that says so", || {
+    until("an application that says so", || {
         let now = state();
         let says = now.to_string().contains(&reason);
         (now["status"]["status"] == "failed" && says).then_some(())
@@ -217,7 +216,7 @@ fn a_composition_of_a_lost_machine_starts_nowhere_else() {
         let path = format!("{DEPLOY}/deployments/{waiting}/logs?page_size=1000&embed=none");
         there.get(&path).success()["logs"].to_string()
     };
-    until_within(LIMIT, "a deployment that says so", || story().contains(&reason).then_some(()));
+    until("a deployment that says so", || story().contains(&reason).then_some(()));
     let others: Vec<usize> = (1..=3).filter(|node| *node != home).collect();
     for node in &others {
         assert_eq!(swarm.lab.docker(*node, &["ps", "--all", "--quiet"]), "", "node {node}");
@@ -230,11 +229,11 @@ fn a_composition_of_a_lost_machine_starts_nowhere_else() {
         1 => swarm.stage.server.restart(),
         _ => second.restart(),
     }
-    until_within(Duration::from_secs(240), "the deployment that waited", || {
+    until("the deployment that waited", || {
         let now = there.get(&format!("{DEPLOY}/deployments/{waiting}")).success();
         (now["status"]["status"] == "deployed").then_some(())
     });
     assert_eq!(home_of(&swarm, 3, &waiting), home);
-    until_within(LIMIT, "a running application", || (state()["status"]["status"] == "running").then_some(()));
+    until("a running application", || (state()["status"]["status"] == "running").then_some(()));
     assert_eq!(story().matches(&reason).count(), 1, "{}", story());
 }

@@ -1,7 +1,5 @@
 //! Extensions: those of an organization run on one machine, which has their volumes.
 
-use std::time::Duration;
-
 use launchway_testkit::{client::Client, docker::base_image, server::TestServer};
 use serde_json::{Value, json};
 
@@ -16,10 +14,9 @@ use crate::{
         docker::{check, service},
         end_of, execution, forked, started,
     },
-    wait::until_within,
+    wait::until,
 };
 
-const LIMIT: Duration = Duration::from_secs(120);
 const PAGES: &str = "pages.example";
 
 fn run(client: &Client, key: &str) {
@@ -104,7 +101,7 @@ fn extensions_run_on_one_machine_and_are_reached_from_all() {
     for key in [&key, &shop] {
         stage.admin.post(&format!("{EXTENSIONS}/{key}/uninstall"), &json!({"volumes": true})).success();
     }
-    until_within(LIMIT, "the end of everything", || {
+    until("the end of everything", || {
         (containers_on(&swarm, 2).is_empty() && volumes_on(&swarm, 2) == 0).then_some(())
     });
     everywhere(servers, PAGES, &Err(404));
@@ -143,7 +140,7 @@ fn an_extension_of_a_lost_machine_starts_nowhere_else() {
     let key = forked(&there, &service("hello", check("hello")));
     run(&there, &key);
     let page = |expected: Result<&str, u16>| {
-        until_within(LIMIT, "the page", || {
+        until("the page", || {
             let answer = stage.server.visitor(PAGES).get("/");
             let now = if answer.status == 200 { Ok(answer.text.trim_end()) } else { Err(answer.status) };
             (now == expected).then_some(())
@@ -157,14 +154,14 @@ fn an_extension_of_a_lost_machine_starts_nowhere_else() {
     let waiting = started(&stage.admin, &key, &json!({}));
     let story = || -> Value { execution(&stage.admin, &waiting) };
     let reason = "it runs on machine lwt-node2, which is not reachable; it starts nowhere else because its volumes are there";
-    until_within(LIMIT, "a run that says so", || story().to_string().contains(reason).then_some(()));
+    until("a run that says so", || story().to_string().contains(reason).then_some(()));
     for node in [1, 3] {
         assert_eq!((containers_on(&swarm, node), volumes_on(&swarm, node)), (Vec::new(), 0), "node {node}");
     }
 
     swarm.lab.rejoin(2);
     second.restart();
-    until_within(Duration::from_secs(240), "the end of the run that waited", || {
+    until("the end of the run that waited", || {
         let now = story();
         assert_ne!(now["status"], "failed", "{now}");
         (now["status"] == "completed").then_some(())

@@ -1,18 +1,14 @@
 //! From a repository to copies on two machines, and back.
 
-use std::time::Duration;
-
 use launchway_testkit::repository::web_server_by;
 use serde_json::json;
 
 use super::stage::SwarmStage;
 use crate::{
     docker::deployments::stage::{DEPLOY, text},
-    wait::until_within,
+    wait::until,
 };
 
-/// The limit of an operation on a busy machine.
-const LIMIT: Duration = Duration::from_secs(90);
 /// The build log has the line itself, so it prints something else.
 const SERVE: &str = "echo \"serving $((1 + 1)) copies\"; exec httpd -f -p 8080 -h /www";
 
@@ -30,7 +26,7 @@ fn an_application_lives_on_two_machines() {
         assert!(story.contains(line), "{line:?} is not in:\n{story}");
     }
     assert_eq!(swarm.page(), Ok("one".to_owned()));
-    until_within(LIMIT, "the output of both copies", || {
+    until("the output of both copies", || {
         (stage.story_of(&first_id).matches("serving 2 copies").count() == 2).then_some(())
     });
 
@@ -38,7 +34,7 @@ fn an_application_lives_on_two_machines() {
     repository.write("index.html", "two\n").commit();
     let second = stage.deployed(&stage.redeploy(&id));
     assert_eq!(swarm.page(), Ok("two".to_owned()));
-    until_within(LIMIT, "the end of the first version", || (swarm.services().len() == 2).then_some(()));
+    until("the end of the first version", || (swarm.services().len() == 2).then_some(()));
     let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first_id})).success();
     let third = stage.deployed(&text(&back["id"]));
     assert_eq!(swarm.page(), Ok("one".to_owned()));
@@ -48,11 +44,11 @@ fn an_application_lives_on_two_machines() {
 
     // It gets another number of copies.
     stage.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &json!({"replicas": 1})).success();
-    until_within(LIMIT, "one copy", || (swarm.services().len() == 1).then_some(()));
+    until("one copy", || (swarm.services().len() == 1).then_some(()));
     assert_eq!(swarm.page(), Ok("one".to_owned()));
 
     stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
-    until_within(LIMIT, "the end of everything", || swarm.services().is_empty().then_some(()));
+    until("the end of everything", || swarm.services().is_empty().then_some(()));
     assert_eq!(swarm.page(), Err(404));
 }
 
@@ -68,7 +64,7 @@ fn a_copy_that_ends_is_started_again() {
     let containers_of = |node| swarm.lab.docker(node, &["ps", "--quiet", "--filter", "name=launchway-"]);
     let before = containers_of(node);
     swarm.lab.docker(node, &["kill", &before]);
-    until_within(LIMIT, "another container", || {
+    until("another container", || {
         // The swarm chooses the node anew.
         let now = [1, 2].map(containers_of).concat();
         (!now.is_empty() && now != before && swarm.page() == Ok("one".to_owned())).then_some(())
@@ -77,11 +73,11 @@ fn a_copy_that_ends_is_started_again() {
     let ids = || swarm.lab.docker(1, &["service", "ls", "--quiet"]);
     let removed = ids();
     swarm.lab.docker(1, &["service", "rm", &removed]);
-    until_within(LIMIT, "another service", || {
+    until("another service", || {
         let now = ids();
         (!now.is_empty() && now != removed && swarm.page() == Ok("one".to_owned())).then_some(())
     });
-    until_within(LIMIT, "a running application", || {
+    until("a running application", || {
         (stage.application(&id)["status"]["status"] == "running").then_some(())
     });
 }

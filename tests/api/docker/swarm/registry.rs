@@ -1,14 +1,12 @@
 //! Images of old versions, and of deleted applications, are deleted from the registry.
 
-use std::{process::Stdio, time::Duration};
+use std::process::Stdio;
 
 use super::stage::SwarmStage;
 use crate::{
     docker::deployments::stage::{DEPLOY, text},
-    wait::until_within,
+    wait::until,
 };
-
-const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
 fn images_leave_the_registry_with_their_versions() {
@@ -24,7 +22,7 @@ fn images_leave_the_registry_with_their_versions() {
     swarm.stage.deployed(&second);
 
     // A registry that deletes nothing keeps nobody from deploying.
-    until_within(LIMIT, "a refusal in the log", || {
+    until("a refusal in the log", || {
         swarm.stage.server.log().contains("registry refuses to delete images").then_some(())
     });
     assert_eq!(swarm.lab.tags_of(&id), [text(&first["id"]), second]);
@@ -40,7 +38,7 @@ fn images_leave_the_registry_with_their_versions() {
     repository.commit_page("three");
     let third = swarm.stage.redeploy(&id);
     swarm.stage.deployed(&third);
-    until_within(LIMIT, "one tag", || (swarm.lab.tags_of(&id) == [third.clone()]).then_some(()));
+    until("one tag", || (swarm.lab.tags_of(&id) == [third.clone()]).then_some(()));
     assert_eq!(swarm.page(), Ok("three".to_owned()));
     let told = doctor(&swarm);
     assert!(told.contains("deletes images that are no longer needed"), "{told}");
@@ -48,9 +46,9 @@ fn images_leave_the_registry_with_their_versions() {
     // An application can be deleted while the registry is down.
     swarm.lab.stop_registry();
     swarm.stage.admin.delete(&format!("{DEPLOY}?id={id}")).success();
-    until_within(LIMIT, "an outage in the log", || {
+    until("an outage in the log", || {
         swarm.stage.server.log().contains("images could not be deleted from the registry").then_some(())
     });
     swarm.lab.start_registry();
-    until_within(LIMIT, "no tag", || swarm.lab.tags_of(&id).is_empty().then_some(()));
+    until("no tag", || swarm.lab.tags_of(&id).is_empty().then_some(()));
 }

@@ -9,11 +9,8 @@ use crate::{
         repository::Repository,
         stage::{Stage, text},
     },
-    wait::until_within,
+    wait::until,
 };
-
-/// The timeout of the deployment of a site on a busy machine.
-const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// The body of a request that publishes a repository's files.
 pub(super) fn site(name: &str, repository: &Repository) -> Value {
@@ -41,7 +38,7 @@ pub(super) fn push_of(
 /// Waits until the application is live with that commit.
 #[track_caller]
 pub(super) fn becomes(stage: &Stage, id: &str, commit: &str) -> Value {
-    until_within(TIMEOUT, "the commit", || {
+    until("the commit", || {
         let newest = deployments(&stage.admin, id).into_iter().next().unwrap();
         let is_live = newest["commit_hash"] == commit && newest["status"]["status"] == "deployed";
         is_live.then_some(newest)
@@ -73,7 +70,7 @@ fn a_push_leads_to_a_live_version(stage: &Stage) {
     let commit = repository.write("index.html", "the second page").commit();
     assert_eq!(push(stage, &repository, &secret, "A change"), "Webhook handled successfully");
     let second = becomes(stage, &id, &commit);
-    until_within(TIMEOUT, "the second page", || (page() == "the second page").then_some(()));
+    until("the second page", || (page() == "the second page").then_some(()));
     assert_eq!(deployments(&stage.admin, &id).len(), 2);
     assert_eq!(push(stage, &repository, &secret, "A change"), "Duplicate delivery ignored");
     let story = stage.story_of(&text(&second["id"]));
@@ -82,7 +79,7 @@ fn a_push_leads_to_a_live_version(stage: &Stage) {
     // A late push deploys the current commit of the branch, not the one in the push.
     let old = text(&first["commit_hash"]);
     assert_eq!(push_of(stage, &repository, &secret, (&old, "A late push")), "Webhook handled successfully");
-    let third = until_within(TIMEOUT, "the third deployment", || {
+    let third = until("the third deployment", || {
         let all = deployments(&stage.admin, &id);
         (all.len() == 3 && all[0]["status"]["status"] == "deployed").then(|| all[0].clone())
     });

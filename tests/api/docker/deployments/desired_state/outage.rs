@@ -5,11 +5,10 @@ use std::{thread, time::Duration};
 use launchway_testkit::{docker::EngineForwarder, server::WITH_A_FRONT};
 use serde_json::{Value, json};
 
-use super::LIMIT;
 use crate::{
     docker::deployments::stage::{Stage, spec, text},
     docker::front::{page, site},
-    wait::until_within,
+    wait::until,
 };
 
 const WAITING: &str = "warn: Waiting for the Docker engine: ";
@@ -33,7 +32,7 @@ fn request_container(stage: &Stage) -> String {
 
 #[track_caller]
 fn wait_for_ready(stage: &Stage, status: &str) -> Value {
-    until_within(LIMIT, &format!("/ready with {status}"), || {
+    until(&format!("/ready with {status}"), || {
         let ready = stage.server.client().get("/ready").success();
         (ready["status"] == status).then_some(ready)
     })
@@ -59,9 +58,7 @@ fn a_deployment_waits_for_the_engine_and_goes_live() {
     stage.create_live(&site("site", &repository));
     assert_eq!(page(&stage, "site.ada-s-team.localhost"), "a site");
 
-    until_within(LIMIT, "a line about the engine", || {
-        stage.story_of(&deployment).contains(WAITING).then_some(())
-    });
+    until("a line about the engine", || stage.story_of(&deployment).contains(WAITING).then_some(()));
     thread::sleep(SEVERAL_ATTEMPTS);
     let story = stage.story_of(&deployment);
     assert_eq!(story.matches("Waiting for the Docker engine").count(), 1, "{story}");
@@ -104,9 +101,7 @@ fn applications_survive_an_engine_that_goes_and_comes() {
     assert_eq!(application["status"]["status"], "running", "a missing engine is no break-down");
     assert_eq!(application["status_detail"], json!(null));
     let second = stage.redeploy(&text(&application["id"]));
-    until_within(LIMIT, "a line about the engine", || {
-        stage.story_of(&second).contains(WAITING).then_some(())
-    });
+    until("a line about the engine", || stage.story_of(&second).contains(WAITING).then_some(()));
 
     forwarder.open();
     stage.deployed(&second);

@@ -14,7 +14,7 @@ use launchway_testkit::{
 use super::Live;
 use crate::{
     docker::deployments::stage::{Stage, spec},
-    wait::until_within,
+    wait::until,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,8 +101,6 @@ fn start_proxy(live: &Live) -> Process {
     let mut command = live.stage.server.command(&["proxy", "run"]);
     let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let process = Process(process);
-    until_within(super::LIMIT, "the front proxy", || {
-        live.stage.server.front_process().filter(|now| Some(*now) != before)
-    });
+    until("the front proxy", || live.stage.server.front_process().filter(|now| Some(*now) != before));
     process
 }
