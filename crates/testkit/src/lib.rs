@@ -20,6 +20,7 @@ pub mod compositions;
 pub mod docker;
 pub mod external;
 pub mod hostile;
+pub mod migrations;
 pub mod people;
 pub mod ports;
 pub mod postgres;

@@ -3,9 +3,6 @@
 use std::{
     env,
     error::Error,
-    fs,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    path::PathBuf,
     process,
     sync::atomic::{AtomicU32, Ordering},
     thread,
@@ -15,7 +12,7 @@ use std::{
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use diesel_migrations::{FileBasedMigrations, MigrationHarness as _};
 
-use crate::services::require;
+use crate::{migrations, services::require};
 
 /// The environment variable with the URL of the server.
 const VARIABLE: &str = "LAUNCHWAY_TEST_POSTGRES_URL";
@@ -103,22 +100,9 @@ fn execute(server: &str, statement: &str) -> Result<(), Box<dyn Error + Send + S
     Ok(())
 }
 
-fn migrations() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/postgres"))
-}
-
 /// Returns the name of the database in which these migrations were applied: a server may outlive a change of them.
 fn template_name() -> String {
-    let mut files: Vec<PathBuf> = fs::read_dir(migrations())
-        .and_then(|folders| folders.map(|folder| Ok(folder?.path().join("up.sql"))).collect())
-        .unwrap_or_else(|problem| panic!("cannot read the migrations: {problem}"));
-    files.sort();
-    let mut hasher = DefaultHasher::new();
-    for file in files {
-        (&file, fs::read(&file).unwrap_or_else(|problem| panic!("{}: {problem}", file.display())))
-            .hash(&mut hasher);
-    }
-    format!("launchway_template_{:016x}", hasher.finish())
+    format!("launchway_template_{:016x}", migrations::fingerprint("postgres"))
 }
 
 /// Applies the migrations in a database of this name, unless another process has done so meanwhile.
@@ -131,7 +115,7 @@ fn create_template(name: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
     }
     let database = FreshDatabase::create();
     let mut connection = PgConnection::establish(&database.url())?;
-    connection.run_pending_migrations(FileBasedMigrations::from_path(migrations())?)?;
+    connection.run_pending_migrations(FileBasedMigrations::from_path(migrations::folder("postgres"))?)?;
     drop(connection);
     execute(&url(), &format!("ALTER DATABASE {} RENAME TO {name}", database.name))
 }

@@ -14,6 +14,8 @@ use fs_err::{self as fs, File};
 
 use crate::{install, needs::program_folders, scratch::Scratch, workspace};
 
+/// The parent of the data of an engine that is measured. Sockets need short paths, whatever the environment says.
+pub(crate) const DISK: &str = "/tmp";
 /// The timeout of the start of an engine.
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// The number of log lines that are shown when the start fails.
@@ -45,8 +47,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Uses the engine that answers, or starts one and waits until it does.
-    pub(crate) fn start() -> Result<Self> {
+    /// Uses the engine that answers, or starts one with its data below `parent` and waits until it does.
+    pub(crate) fn start(parent: &Path) -> Result<Self> {
         if answers() {
             return Ok(Self { started: None });
         }
@@ -60,8 +62,7 @@ impl Engine {
             );
         }
         let farewell = ["sh", "-c", FAREWELL].map(OsString::from);
-        // Below `/tmp` whatever the environment says: sockets need short paths.
-        let scratch = Scratch::create(Path::new("/tmp"), "docker", &farewell)?;
+        let scratch = Scratch::create(parent, "docker", &farewell)?;
         spawn(scratch.path())?;
         let deadline = Instant::now() + TIMEOUT;
         while !answers() {
@@ -124,7 +125,7 @@ mod tests {
     fn docker_that_runs_already_is_taken_as_it_is() {
         // A machine that runs the tests has an engine.
         assert!(answers());
-        assert!(!Engine::start().unwrap().is_ours());
+        assert!(!Engine::start(Path::new(DISK)).unwrap().is_ours());
     }
 
     #[test]

@@ -11,7 +11,12 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use fs_err::{self as fs, OpenOptions};
 
-use crate::{install, needs, network::free_port, scratch::Scratch, workspace};
+use crate::{
+    install, needs,
+    network::free_port,
+    scratch::{Scratch, throwaway_parent},
+    workspace,
+};
 
 /// The number of attempts: another process may take the free port before the server does.
 const ATTEMPTS: u32 = 3;
@@ -29,7 +34,7 @@ pub(crate) enum Durability {
     /// They survive a failure of the machine, as those of an installation do.
     Machine,
     /// They survive the death of any process, but not a failure of the machine: tests, which create and drop a database
-    /// each, would mostly wait for the disk.
+    /// each, would mostly wait for the disk. The files are in memory if there is enough of it.
     Processes,
 }
 
@@ -46,8 +51,12 @@ impl Server {
             let words = user.iter().map(OsString::from).chain([program]);
             words.chain(arguments.split_whitespace().map(OsString::from)).collect()
         };
-        // Root's own temporary folder may be inaccessible to others; `/tmp` is open to everyone.
-        let parent = if is_root { "/tmp".into() } else { env::temp_dir() };
+        let parent = match durability {
+            Durability::Processes => throwaway_parent(),
+            // Root's own temporary folder may be inaccessible to others; `/tmp` is open to everyone.
+            Durability::Machine if is_root => "/tmp".into(),
+            Durability::Machine => env::temp_dir(),
+        };
         let stop = command("pg_ctl", "-D cluster -m immediate -w stop");
         let scratch = Scratch::create(&parent, "postgres", &stop)?;
         let run = |words: &[OsString]| {

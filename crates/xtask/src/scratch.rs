@@ -2,14 +2,20 @@
 
 use std::{
     ffi::OsString,
-    fs::DirBuilder,
-    os::unix::{fs::DirBuilderExt, process::CommandExt},
+    fs::{DirBuilder, Permissions},
+    os::unix::{
+        fs::{DirBuilderExt, PermissionsExt as _},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio, id},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context as _, Result};
+use fs_err as fs;
+
+use crate::workspace;
 
 /// Waits for the end of its input, runs the cleanup command inside the folder, and removes it.
 const WATCHDOG: &str = r#"
@@ -21,6 +27,35 @@ read -r _
 cd /
 rm -rf -- "$folder"
 "#;
+
+/// The file system in memory of most Linux machines.
+const MEMORY: &str = "/dev/shm";
+/// The free space there that a run of the tests gets, in kilobytes. It uses about half of that.
+const NEEDED_MEMORY: u64 = 6 * 1024 * 1024;
+
+/// Returns the parent of what tests throw away: a folder in memory if the machine has enough of it.
+///
+/// On a disk, tests wait for writes that nobody needs; and ext4 searches all files that were removed in the last seconds
+/// for each file that is created, which is most of the time of thousands of small databases.
+pub(crate) fn throwaway_parent() -> PathBuf {
+    let free = |text: String| text.lines().last()?.trim().parse::<u64>().ok();
+    let mut df = Command::new("df");
+    let space = workspace::output(df.args(["--output=avail", "--block-size=1K", MEMORY])).ok().and_then(free);
+    let memory = fs::read_to_string("/proc/meminfo").ok();
+    let memory = memory.as_deref().and_then(available_memory);
+    let is_enough = |free: Option<u64>| free.is_some_and(|kilobytes| kilobytes >= NEEDED_MEMORY);
+    match is_enough(space) && is_enough(memory) {
+        true => PathBuf::from(MEMORY),
+        // Below `/tmp` whatever the environment says: sockets need short paths, and everyone may enter it.
+        false => PathBuf::from("/tmp"),
+    }
+}
+
+/// Returns the kilobytes of memory that programs can still get.
+fn available_memory(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
 
 /// A private folder with a watchdog.
 ///
@@ -54,6 +89,12 @@ impl Scratch {
             .spawn()
             .context("cannot start `sh`")?;
         Ok(Self { path, watchdog })
+    }
+
+    /// Lets everyone create files in the folder, as in `/tmp`: programs of tests run as other users, too.
+    pub(crate) fn open_to_everyone(self) -> Result<Self> {
+        fs::set_permissions(&self.path, Permissions::from_mode(0o1777))?;
+        Ok(self)
     }
 
     pub(crate) fn path(&self) -> &Path {

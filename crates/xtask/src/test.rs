@@ -10,6 +10,7 @@ use crate::{
     engine::Engine,
     install,
     postgres::{Durability, Server},
+    scratch::{Scratch, throwaway_parent},
     workspace::{self, cargo},
 };
 
@@ -41,10 +42,11 @@ pub(crate) fn run(options: &TestOptions) -> Result<()> {
     let server = Server::start(Durability::Processes)?;
     passed("PostgreSQL started", started);
     let started = Instant::now();
-    let engine = Engine::start()?;
+    let engine = Engine::start(&throwaway_parent())?;
     passed(if engine.is_ours() { "Docker started" } else { "Docker runs already" }, started);
+    let temporary = Scratch::create(&throwaway_parent(), "tests", &[])?.open_to_everyone()?;
     for step in &mut steps {
-        step.env(POSTGRES_URL, server.url());
+        step.env(POSTGRES_URL, server.url()).env("TMPDIR", temporary.path());
     }
     run_steps(steps, "default")
 }

@@ -78,10 +78,6 @@ fn lower_case(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-fn contains(text: &str, term: &str) -> bool {
-    lower_case(text).contains(&lower_case(term))
-}
-
 /// Checks the first pages, one in the middle, the last one and the one behind it.
 async fn assert_pages<T: PartialEq + Debug>(
     expected: &[T],

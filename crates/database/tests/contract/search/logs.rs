@@ -11,7 +11,7 @@ use launchway_domain::{
 use launchway_testkit::builders::{LogLineBuilder, a_log_line};
 use proptest::test_runner::TestRunner;
 
-use super::{BLOCK, assert_pages, contains, count_lines, index_all, indexed_blocks, saying, stored_blocks};
+use super::{BLOCK, assert_pages, count_lines, index_all, indexed_blocks, lower_case, saying, stored_blocks};
 use crate::{
     applications::stored,
     builders::{Resident, at},
@@ -31,6 +31,8 @@ contract!(
 struct Log {
     application: Application,
     lines: Vec<LogLine>,
+    /// Their texts in lower case.
+    searched: Vec<String>,
 }
 
 impl Log {
@@ -38,7 +40,7 @@ impl Log {
     async fn of(db: &Database, texts: &[String]) -> Self {
         let application = stored(db, &Resident::of(db, "ada").await, "web").await;
         let deployments = [deploy(db, &application, 1).await, deploy(db, &application, 2).await];
-        let mut log = Self { application, lines: Vec::new() };
+        let mut log = Self { application, lines: Vec::new(), searched: Vec::new() };
         log.append(db, &deployments, texts).await;
         log
     }
@@ -54,24 +56,33 @@ impl Log {
         for batch in lines.chunks(1000) {
             append(db, batch.iter().map(|line| line.clone().new_line()).collect()).await;
         }
+        self.searched.extend(texts.iter().map(|text| lower_case(text)));
         self.lines.extend(lines.into_iter().map(LogLineBuilder::build));
     }
 
     fn trim(&mut self, keep: usize) {
+        self.searched.drain(..self.lines.len() - keep);
         self.lines.drain(..self.lines.len() - keep);
     }
 
     /// Compares a search with a scan of the texts.
     async fn check(&self, db: &Database, filter: &LogFilter) {
-        let term = filter.search.as_deref().unwrap();
-        let passes = |line: &&LogLine| {
-            contains(&line.text, term)
+        let term = lower_case(filter.search.as_deref().unwrap());
+        let passes = |(line, searched): &(&LogLine, &String)| {
+            searched.contains(&term)
                 && filter.level.is_none_or(|level| line.level == level)
                 && filter.deployment.is_none_or(|deployment| line.deployment_id == deployment)
                 && filter.from.is_none_or(|from| line.at >= from)
                 && filter.to.is_none_or(|to| line.at <= to)
         };
-        let expected: Vec<LogLine> = self.lines.iter().rev().filter(passes).cloned().collect();
+        let expected: Vec<LogLine> = self
+            .lines
+            .iter()
+            .zip(&self.searched)
+            .rev()
+            .filter(passes)
+            .map(|(line, _)| line.clone())
+            .collect();
         let scope = Scope::of_record(self.application.organization_id);
         assert_pages(&expected, &format!("{filter:?}"), async |request| -> Page<LogLine> {
             LogReader::page(db, scope, self.application.id, filter, request).await.unwrap().unwrap()
