@@ -3,7 +3,6 @@
 
 #[macro_use]
 #[path = "../../../database/tests/contract/fresh.rs"]
-#[expect(dead_code, reason = "the tests of the database need more of it")]
 mod fresh;
 
 mod backups;
