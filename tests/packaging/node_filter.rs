@@ -17,6 +17,10 @@ const NODE_PORT: u16 = 10_000;
 /// The bridges of builds with BuildKit, of extensions from before the Swarm, and of services.
 const BRIDGES: [&str; 3] = ["docker0", "br-0123456789ab", "docker_gwbridge"];
 
+/// The address of the machine in an overlay network.
+const IN_OVERLAY: &str = "10.79.0.1";
+const OVERLAY: &str = "vxlan id 4097 dstport 4789";
+
 /// Adds the rules as the unit does: without an engine.
 fn add_rules(machine: &Namespace) -> Output {
     let mut command = machine.command(&binary());
@@ -41,9 +45,16 @@ fn containers_of_every_bridge_reach_no_machine() {
             let gateway = format!("172.{subnet}.0.1");
             machine.connect_by(bridge, &format!("{gateway}/16"), &container, &format!("172.{subnet}.0.2/16"));
             container.exec(&format!("ip route add default via {gateway}"));
+            // It sends packets of the overlay network to the machine, as another machine would.
+            container.exec(&format!("ip link add vx0 type {OVERLAY} remote {gateway}"));
+            container.exec(&format!("ip addr add 10.79.0.{subnet}/24 dev vx0"));
+            container.exec("ip link set vx0 up");
             (bridge, container)
         })
         .collect();
+    machine.exec(&format!("ip link add vx0 type {OVERLAY} local {MACHINE}"));
+    machine.exec(&format!("ip addr add {IN_OVERLAY}/24 dev vx0"));
+    machine.exec("ip link set vx0 up");
     // A container is published at the machine, as by an engine that does not isolate its networks.
     let published = "172.19.0.2:8080";
     machine.exec(&format!(
@@ -59,7 +70,9 @@ fn containers_of_every_bridge_reach_no_machine() {
 
     assert!(other.reaches_soon(MACHINE, NODE_PORT), "front proxies reach the published port");
     for (bridge, container) in &containers {
-        for (address, port) in [(OTHER, NODE_PORT), (OTHER, 5000), (INTERNET, 443), (MACHINE, 80)] {
+        for (address, port) in
+            [(OTHER, NODE_PORT), (OTHER, 5000), (INTERNET, 443), (MACHINE, 80), (IN_OVERLAY, 80)]
+        {
             assert!(container.reaches_soon(address, port), "{bridge}: {address}:{port} without the rules");
         }
     }
@@ -74,12 +87,12 @@ fn containers_of_every_bridge_reach_no_machine() {
     }
     let listed = machine.command("iptables".as_ref()).arg("--list-rules").output().unwrap().stdout;
     let listed = String::from_utf8(listed).unwrap();
-    assert_eq!(listed.matches("-j REJECT").count(), 4, "{listed}");
+    assert_eq!(listed.matches("-j REJECT").count(), 6, "{listed}");
     // Docker calls the chain when it starts.
     machine.exec("iptables --insert FORWARD --jump DOCKER-USER");
 
     for (bridge, container) in &containers {
-        for (address, port) in [(OTHER, NODE_PORT), (OTHER, 5000), (MACHINE, NODE_PORT)] {
+        for (address, port) in [(OTHER, NODE_PORT), (OTHER, 5000), (MACHINE, NODE_PORT), (IN_OVERLAY, 80)] {
             assert!(!container.reaches(address, port), "{bridge}: {address}:{port} with the rules");
         }
         assert!(container.reaches(INTERNET, 443), "{bridge}: the internet with the rules");

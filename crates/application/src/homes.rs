@@ -145,10 +145,22 @@ impl Homes {
     /// [`StepError::Unavailable`] if this machine cannot be identified, [`StepError::Retryable`] if the database does not respond.
     #[cfg(feature = "extensions")]
     pub async fn adopt_extensions(&self, organization: OrganizationId) -> Result<(), StepError> {
+        self.adopt(subject_of_extensions(organization)).await
+    }
+
+    /// Makes the machine of this server the home of an application whose volumes are on it.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] if this machine cannot be identified, [`StepError::Retryable`] if the database does not respond.
+    pub async fn adopt_application(&self, application: ApplicationId) -> Result<(), StepError> {
+        self.adopt(application.into()).await
+    }
+
+    async fn adopt(&self, subject: SubjectId) -> Result<(), StepError> {
         let Some(Shared { own, ports }) = self.0.as_deref() else { return Ok(()) };
         let (node, engine) = ports.nodes.own_node().await?;
         let machine = Machine { engine, node: node.id, hostname: node.hostname };
-        let home = Home { subject: subject_of_extensions(organization), server: *own, machine };
+        let home = Home { subject, server: *own, machine };
         ports.repository.assign(&home).await.map(drop).map_err(unusable)
     }
 

@@ -17,7 +17,7 @@ use super::{
     connection::AnyConnection,
     dialect::{each_backend, hold_one},
     error::QueryError,
-    schema::{extension_executions, extension_installations, homes, jobs},
+    schema::{compositions, extension_executions, extension_installations, homes, jobs},
     statement::literal,
 };
 
@@ -119,6 +119,21 @@ impl HomeRepository for Database {
 }
 
 impl Database {
+    /// Returns the applications of which a composition is stored that have no home, in no order.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Internal`].
+    pub async fn compositions_without_home(&self) -> Result<Vec<ApplicationId>, StoreError> {
+        self.read(|connection| {
+            let all = compositions::table.select(compositions::application_id).distinct();
+            let mut found: Vec<DbId> = all.load(connection)?;
+            let homes: Vec<DbId> = homes::table.select(homes::subject).load(connection)?;
+            found.retain(|application| !homes.contains(application));
+            Ok(found.into_iter().map(ApplicationId::from).collect())
+        })
+        .await
+    }
+
     /// Returns the organizations with extensions that have no home, although one of them was run to its end, in no order.
     ///
     /// # Errors

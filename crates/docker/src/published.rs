@@ -12,7 +12,7 @@ use launchway_domain::{
     clock::Clock as _,
     deployments::{Container, ContainerId, StepError},
     extensions::PortRange,
-    ids::OrganizationId,
+    ids::{ApplicationId, OrganizationId},
 };
 use launchway_system::clock::SystemClock;
 use serde_json::Value;
@@ -104,6 +104,15 @@ impl DockerEngine {
         let is_local =
             || ForwardedPort::read_all(&record).iter().all(|port| port.endpoint.ip().is_loopback());
         Ok(record.get("labels").is_some_and(labels::is_of_extension) && is_local())
+    }
+
+    /// Returns whether this machine has volumes of an application.
+    ///
+    /// # Errors
+    /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable.
+    pub async fn has_volumes(&self, application: ApplicationId) -> Result<bool, StepError> {
+        let marks = [Label::of_instance(self.options.instance), Label::of_application(application)];
+        Ok(!self.docker.volumes(&marks).await.map_err(EngineError::or_fault)?.is_empty())
     }
 
     /// Returns whether this machine has containers or volumes of extensions of an organization.

@@ -1,6 +1,6 @@
 //! The background tasks of the server: worker, sender, branch poller, reconciler and maintenance.
 
-mod extension_homes;
+mod homes;
 
 use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -88,7 +88,7 @@ impl Background {
             engine,
         };
         let leftovers = Arc::clone(outside.engine.docker());
-        extension_homes::adopt_extensions(assembly, &outside.engine).await;
+        homes::adopt(assembly, &outside.engine).await;
         let reconciler = reconciler(config, assembly, &outside);
         let maintenance = maintenance(assembly, &outside, &reconciler, (instance, boot));
         // Jobs of an earlier run would block the reconciler from their applications.

@@ -86,6 +86,27 @@ async fn the_machine_of_the_first_deployment_becomes_the_home() {
 }
 
 #[tokio::test]
+async fn a_machine_with_volumes_of_an_application_becomes_its_home() {
+    let mut repository = MockHomeRepository::new();
+    repository
+        .expect_assign()
+        .withf(|new| *new == a_home(application(7), 1))
+        .once()
+        .returning(|new| Ok(new.clone()));
+    let mut inventory = MockNodeInventory::new();
+    // It runs there already, so it does not matter whether the machine takes others.
+    let drained = Node { availability: NodeAvailability::Drain, ..a_node(1, true) };
+    inventory.expect_own_node().returning(move || Ok((drained.clone(), "engine-1".to_owned())));
+    let ports = HomePorts {
+        repository: Arc::new(repository),
+        registry: Arc::new(MockReplicaRegistry::new()),
+        nodes: Arc::new(inventory),
+    };
+    Homes::new(server(1), ports).adopt_application(application(7)).await.unwrap();
+    Homes::default().adopt_application(application(7)).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_machine_that_runs_no_applications_is_no_home() {
     let unprepared = Node { is_prepared: false, ..a_node(1, true) };
     let drained = Node { availability: NodeAvailability::Drain, ..a_node(1, true) };

@@ -2,15 +2,20 @@
 
 use launchway_database::Database;
 use launchway_domain::{
+    deployments::{CompositionRepository as _, Deployment},
     extensions::{ExecutionState, Write},
     homes::{Home, HomeRepository, Machine},
     ids::{InstanceId, SubjectId},
     jobs::{JobKind, JobQueue as _, JobState, NewJob},
+    secret::Sealed,
 };
+use launchway_testkit::builders::a_deployment;
 use uuid::Uuid;
 
 use crate::{
-    builders::{Resident, at, commit},
+    applications::stored,
+    builders::{Resident, at, commit, id},
+    deployments::insert_deployment,
     extensions::{a_fork, a_run_of, an_entry, begin, finish, quietly, request},
     jobs::{a_job, claim, enqueue, job, somebody, worker},
 };
@@ -26,6 +31,7 @@ contract!(
     the_home_of_extensions_is_forgotten_with_the_last_one,
     a_request_binds_an_extension_to_the_home_of_all,
     extensions_from_before_the_swarm_have_no_home,
+    compositions_from_before_the_swarm_have_no_home,
 );
 
 fn a_home(subject: SubjectId, server: InstanceId) -> Home {
@@ -244,4 +250,21 @@ async fn extensions_from_before_the_swarm_have_no_home(db: Database) {
     let subject = Uuid::from(ada.scope().id()).into();
     db.assign(&a_home(subject, worker(1, 1, 1).instance)).await.unwrap();
     assert_eq!(db.extensions_without_home().await.unwrap(), []);
+}
+
+async fn compositions_from_before_the_swarm_have_no_home(db: Database) {
+    let ada = Resident::of(&db, "ada").await;
+    let [web, other] = [stored(&db, &ada, "web").await, stored(&db, &ada, "other").await];
+    for application in [&web, &web, &other] {
+        let deployment = Deployment { id: id(), ..a_deployment().of(application).build() };
+        insert_deployment(&db, &deployment).await;
+        db.keep(application.id, deployment.id, Sealed("text".to_owned()), 100).await.unwrap();
+    }
+    let mut found = db.compositions_without_home().await.unwrap();
+    found.sort();
+    let mut expected = [web.id, other.id];
+    expected.sort();
+    assert_eq!(found, expected);
+    db.assign(&a_home(web.id.into(), worker(1, 1, 1).instance)).await.unwrap();
+    assert_eq!(db.compositions_without_home().await.unwrap(), [other.id]);
 }

@@ -17,6 +17,9 @@ const JUMP: &str = "FORWARD -j DOCKER-USER";
 /// the ports of this machine are covered too.
 const NETWORK_OPTION: &str = "--ctorigdst";
 
+/// The packets of overlay networks (VXLAN) between machines.
+const OVERLAY_PACKETS: &str = "-p udp -m udp --dport 4789";
+
 /// The packet filter of this machine.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PacketFilter {
@@ -29,7 +32,7 @@ pub(crate) struct PacketFilter {
 /// Returns the rules for the machines in `network`, each with its chain.
 ///
 /// Builds with BuildKit run on `docker0`, and extensions from before the Swarm on a bridge of their own.
-fn rules(network: Ipv4Net) -> [String; 4] {
+fn rules(network: Ipv4Net) -> [String; 6] {
     let forwarded = |from: &str| {
         format!("{CHAIN} {from} -m conntrack --ctstate NEW {NETWORK_OPTION} {network} -j REJECT")
     };
@@ -40,6 +43,9 @@ fn rules(network: Ipv4Net) -> [String; 4] {
         forwarded(&format!("-i br-+ ! -s {network}")),
         // Docker does not translate the ports that it publishes on a bridge for packets from the same bridge.
         "INPUT -i docker_gwbridge -m conntrack --ctstate NEW -j REJECT".to_owned(),
+        // The machine would pass these packets on to a container of an overlay network, as if another machine sent them.
+        format!("INPUT -i docker0 {OVERLAY_PACKETS} -j REJECT"),
+        format!("INPUT -i br-+ ! -s {network} {OVERLAY_PACKETS} -j REJECT"),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! The homes of extensions that ran before the engine was `swarm`.
+//! The homes of what has its volumes on this machine, because it ran here before the engine was `swarm`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,9 +15,9 @@ use crate::{assembly::Assembly, engine::Engine};
 /// The time in which the engine has to answer, and the delay before it is asked again.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Records this machine as the home of the extensions that ran on it before the engine was `swarm`. If the engine does not
-/// answer, a task asks it again.
-pub(super) async fn adopt_extensions(assembly: &Assembly, engine: &Engine) {
+/// Records this machine as the home of the applications and extensions whose volumes are on it, and that have none. If the
+/// engine does not answer, a task asks it again.
+pub(super) async fn adopt(assembly: &Assembly, engine: &Engine) {
     if engine.swarm().is_none() {
         return;
     }
@@ -26,11 +26,11 @@ pub(super) async fn adopt_extensions(assembly: &Assembly, engine: &Engine) {
         engine: Arc::clone(engine.docker()),
         homes: assembly.context.homes.clone(),
     });
-    let adopt = move || {
+    let run = move || {
         let adoption = Arc::clone(&adoption);
         async move { adoption.run().await }
     };
-    drop(try_until_done(adopt).await);
+    drop(try_until_done(run).await);
 }
 
 struct Adoption {
@@ -41,6 +41,15 @@ struct Adoption {
 
 impl Adoption {
     async fn run(&self) -> Result<(), StepError> {
+        for application in self.database.compositions_without_home().await.map_err(unreadable)? {
+            if self.engine.has_volumes(application).await? {
+                self.homes.adopt_application(application).await?;
+                tracing::warn!(
+                    application.id = %application,
+                    "volumes of a compose file are on this machine: it is deployed here from now on"
+                );
+            }
+        }
         for organization in self.database.extensions_without_home().await.map_err(unreadable)? {
             if self.engine.has_extensions(organization).await? {
                 self.homes.adopt_extensions(organization).await?;
@@ -79,7 +88,7 @@ async fn is_done(adopted: impl Future<Output = Result<(), StepError>>) -> bool {
         Err(StepError::Unavailable(format!("the engine did not answer within {} s", PAUSE.as_secs())))
     });
     if let Err(error) = &answer {
-        tracing::warn!(%error, "homes of extensions could not be recorded yet");
+        tracing::warn!(%error, "homes of applications and extensions could not be recorded yet");
     }
     answer.is_ok()
 }
