@@ -29,7 +29,7 @@ pub(super) async fn check(registry: &HttpRegistry, swarm: &SwarmEngine, report: 
         None => return,
         Some(role) => match refusal(role) {
             Some(reason) => {
-                return report.fail("swarm", reason.to_owned(), "see Several machines in docs/operations.md");
+                return report.fail("swarm", reason.to_owned(), "see docs/several-machines.md");
             }
             None => report.ok("swarm", "this machine is a manager".to_owned()),
         },
