@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    docker::deployments::stage::{DEPLOY, Stage, spec},
+    docker::deployments::harness::{DEPLOY, Harness, spec},
     docker::front::{page, site},
     wait::until,
 };
@@ -83,30 +83,30 @@ impl Kept {
 
 /// A server with an engine and a front proxy, a site, a container, and a secret of every kind that callers
 /// can read again.
-pub(crate) struct PopulatedStage {
-    pub(crate) stage: Stage,
+pub(crate) struct PopulatedServer {
+    pub(crate) harness: Harness,
     pub(crate) application: String,
     web: String,
     paths: Vec<String>,
 }
 
-impl PopulatedStage {
-    pub(crate) fn on(start: fn(&[(&str, &str)]) -> Stage) -> Self {
-        let stage = start(&[WITH_A_FRONT]);
-        let repository = stage.repository("site");
+impl PopulatedServer {
+    pub(crate) fn on(start: fn(&[(&str, &str)]) -> Harness) -> Self {
+        let harness = start(&[WITH_A_FRONT]);
+        let repository = harness.repository("site");
         let odd = std::ffi::OsString::from("odd % name\n.html");
         repository.write("index.html", "a site").write("deep/page.html", "deep down");
         fs::write(repository.path().join(odd), "odd").unwrap();
         std::os::unix::fs::symlink("deep/page.html", repository.path().join("link.html")).unwrap();
         repository.commit();
-        let (application, _) = stage.create_live(&site("site", &repository));
-        let repository = stage.repository("web");
+        let (application, _) = harness.create_live(&site("site", &repository));
+        let repository = harness.repository("web");
         repository.commit_page("a container");
         let mut spec = spec("web", &repository);
         spec["environment_variables"] = json!({"GREETING": "a secret \u{1F511} \"quoted\"\n"});
-        let (web, _) = stage.create_live(&spec);
-        Authenticator::enabled_for(&stage.admin);
-        let admin = &stage.admin;
+        let (web, _) = harness.create_live(&spec);
+        Authenticator::enabled_for(&harness.admin);
+        let admin = &harness.admin;
         admin.get(&format!("{DEPLOY}/webhook-secret?id={web}")).success();
         let hook = json!({"type": "generic", "webhook_url": "https://hooks.example.com/1"});
         admin.post("/api/v1/notification/webhook", &hook).success();
@@ -123,13 +123,13 @@ impl PopulatedStage {
             "/api/v1/notification/webhook/generic".to_owned(),
             "/api/v1/extensions".to_owned(),
         ];
-        Self { stage, application, web, paths: paths.into() }
+        Self { harness, application, web, paths: paths.into() }
     }
 
     /// Returns the responses to callers.
     pub(crate) fn answers(&self) -> Vec<(String, u16, Value)> {
         let answer = |path: &String| {
-            let answer = self.stage.admin.get(path);
+            let answer = self.harness.admin.get(path);
             assert!(answer.status == 200, "{answer:?}");
             (path.clone(), answer.status, answer.json())
         };
@@ -138,98 +138,98 @@ impl PopulatedStage {
 
     /// The secret that a code host signs with. Reading it is recorded in the audit log.
     fn webhook_secret(&self) -> Value {
-        self.stage.admin.get(&format!("{DEPLOY}/webhook-secret?id={}", self.web)).success()
+        self.harness.admin.get(&format!("{DEPLOY}/webhook-secret?id={}", self.web)).success()
     }
 
     /// Asserts that both applications are reachable by their domains.
     #[track_caller]
     pub(crate) fn is_reached(&self) {
-        assert_eq!(page(&self.stage, "site.ada-s-team.localhost"), "a site");
-        let visitor = self.stage.server.visitor("site.ada-s-team.localhost");
+        assert_eq!(page(&self.harness, "site.ada-s-team.localhost"), "a site");
+        let visitor = self.harness.server.visitor("site.ada-s-team.localhost");
         for (path, text) in [("/deep/page.html", "deep down"), ("/link.html", "deep down")] {
             assert_eq!(visitor.get(path).text, text, "{path}");
         }
         assert_eq!(visitor.get("/odd%20%25%20name%0A.html").text, "odd");
         until("the container", || {
-            let answer = self.stage.server.visitor("web.ada-s-team.localhost").get("/");
+            let answer = self.harness.server.visitor("web.ada-s-team.localhost").get("/");
             (answer.status == 200 && answer.text.trim_end() == "a container").then_some(())
         });
     }
 }
 
-fn restored(from: fn(&[(&str, &str)]) -> Stage, to: impl FnOnce() -> Option<FreshDatabase>) {
-    let mut populated = PopulatedStage::on(from);
+fn restored(from: fn(&[(&str, &str)]) -> Harness, to: impl FnOnce() -> Option<FreshDatabase>) {
+    let mut populated = PopulatedServer::on(from);
     populated.is_reached();
-    let tag = |populated: &PopulatedStage| {
-        let answer = populated.stage.server.visitor("site.ada-s-team.localhost").get("/");
+    let tag = |populated: &PopulatedServer| {
+        let answer = populated.harness.server.visitor("site.ada-s-team.localhost").get("/");
         (answer.headers["etag"].clone(), answer.headers["last-modified"].clone())
     };
     let (secret, tag_before) = (populated.webhook_secret(), tag(&populated));
     let before = populated.answers();
-    let kept = Kept::of(&populated.stage.server);
+    let kept = Kept::of(&populated.harness.server);
 
-    populated.stage.server.kill();
-    populated.stage.server.kill_front();
-    populated.stage.server.lose_data();
-    populated.stage.server.use_database(to());
-    let said = succeed(&populated.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    populated.harness.server.kill();
+    populated.harness.server.kill_front();
+    populated.harness.server.lose_data();
+    populated.harness.server.use_database(to());
+    let said = succeed(&populated.harness.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
     // Needed for a restore on another machine.
     assert!(said.contains("  web\n") && said.contains("redeploy") && !said.contains("  site\n"), "{said}");
-    populated.stage.server.restart();
-    populated.stage.reconnect();
+    populated.harness.server.restart();
+    populated.harness.reconnect();
     populated.is_reached();
     assert_eq!(populated.answers(), before);
     assert_eq!(populated.webhook_secret(), secret);
     assert_eq!(tag(&populated), tag_before, "browsers notice nothing");
-    let verified = succeed(&populated.stage.server, &["audit", "verify"]);
+    let verified = succeed(&populated.harness.server, &["audit", "verify"]);
     assert!(verified.contains("ok") && !verified.contains("BROKEN"), "{verified}");
     // It goes on from there.
-    let again = populated.stage.redeploy(&populated.application);
-    populated.stage.deployed(&again);
+    let again = populated.harness.redeploy(&populated.application);
+    populated.harness.deployed(&again);
 }
 
 #[test]
 fn everything_with_docker_is_back_on_sqlite() {
-    restored(Stage::on_sqlite, || None);
+    restored(Harness::on_sqlite, || None);
 }
 
 #[test]
 fn everything_with_docker_is_back_on_postgres() {
-    restored(Stage::on_postgres, || Some(FreshDatabase::create()));
+    restored(Harness::on_postgres, || Some(FreshDatabase::create()));
 }
 
 #[test]
 fn sqlite_with_docker_can_be_restored_on_postgres() {
-    restored(Stage::on_sqlite, || Some(FreshDatabase::create()));
+    restored(Harness::on_sqlite, || Some(FreshDatabase::create()));
 }
 
 #[test]
 fn postgres_with_docker_can_be_restored_on_sqlite() {
-    restored(Stage::on_postgres, || None);
+    restored(Harness::on_postgres, || None);
 }
 
 #[test]
 fn without_the_images_of_docker_applications_are_deployed_again() {
-    let mut populated = PopulatedStage::on(Stage::on_sqlite);
-    let kept = Kept::of(&populated.stage.server);
-    populated.stage.server.kill();
-    populated.stage.server.kill_front();
-    populated.stage.server.lose_data();
-    for id in populated.stage.engine.containers() {
+    let mut populated = PopulatedServer::on(Harness::on_sqlite);
+    let kept = Kept::of(&populated.harness.server);
+    populated.harness.server.kill();
+    populated.harness.server.kill_front();
+    populated.harness.server.lose_data();
+    for id in populated.harness.engine.containers() {
         launchway_testkit::docker::docker(&["rm", "--force", &id]);
     }
-    for id in populated.stage.engine.images() {
+    for id in populated.harness.engine.images() {
         launchway_testkit::docker::docker(&["image", "rm", "--force", &id]);
     }
-    let said = succeed(&populated.stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    let said = succeed(&populated.harness.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
     let line = said.lines().find(|line| line.ends_with("  web")).unwrap();
     let web = line.split_whitespace().next().unwrap().to_owned();
-    populated.stage.server.restart();
-    populated.stage.reconnect();
+    populated.harness.server.restart();
+    populated.harness.reconnect();
     // The site is there at once.
-    assert_eq!(page(&populated.stage, "site.ada-s-team.localhost"), "a site");
-    let again = populated.stage.redeploy(&web);
-    populated.stage.deployed(&again);
+    assert_eq!(page(&populated.harness, "site.ada-s-team.localhost"), "a site");
+    let again = populated.harness.redeploy(&web);
+    populated.harness.deployed(&again);
     populated.is_reached();
 }
 

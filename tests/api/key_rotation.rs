@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     auth::credentials,
     backups::{Kept, fail, succeed},
-    docker::deployments::stage::DEPLOY,
+    docker::deployments::harness::DEPLOY,
 };
 
 super::on_both_databases!(

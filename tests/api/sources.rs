@@ -3,9 +3,9 @@
 mod access;
 mod blocks;
 mod creation;
+mod harness;
 mod hostile;
 mod kills;
 mod on_postgres;
 mod push;
-mod stage;
 mod uploads;

@@ -5,18 +5,18 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use launchway_testkit::{repository::web_server, wait::until};
 
 use crate::{
+    harness::{Harness, text},
     person::Person,
-    stage::{Stage, text},
 };
 
-fn page(stage: &Stage) -> String {
-    stage.server.visitor("shop.ada-s-team.localhost").try_send("GET", "/", None).unwrap().text
+fn page(harness: &Harness) -> String {
+    harness.server.visitor("shop.ada-s-team.localhost").try_send("GET", "/", None).unwrap().text
 }
 
 #[test]
 fn an_application_is_shown_changed_and_deleted() {
-    let stage = Stage::new();
-    let (ada, repository) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, repository) = harness.site("shop");
     let shown = ada.runs(&["app", "show", "shop"]);
     let words = shown.succeeded();
     for text in [
@@ -62,27 +62,27 @@ fn an_application_is_shown_changed_and_deleted() {
 
 #[test]
 fn one_goes_back_and_forth_between_versions() {
-    let stage = Stage::new();
-    let (ada, repository) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, repository) = harness.site("shop");
     let alone = ada.runs(&["rollback", "shop"]);
     assert!(alone.failed(5).contains("no previous version"), "{alone}");
     repository.write("index.html", "the second page\n").commit();
     ada.runs(&["deploy"]).succeeded();
-    assert_eq!(page(&stage), "the second page\n");
+    assert_eq!(page(&harness), "the second page\n");
 
     let output = ada.runs(&["rollback"]);
     assert!(output.succeeded().starts_with("Live at "), "{output}");
-    assert_eq!(page(&stage), "the first page\n");
+    assert_eq!(page(&harness), "the first page\n");
     let listed = ada.runs(&["deployments", "shop", "--output", "json"]).json();
     let ids: Vec<_> = listed["deployments"].as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
     assert_eq!(ids.len(), 3);
     ada.runs(&["rollback", "shop", "--to", &ids[1]]).succeeded();
-    assert_eq!(page(&stage), "the second page\n");
+    assert_eq!(page(&harness), "the second page\n");
     ada.runs(&["rollback", &ids[2]]).succeeded();
-    assert_eq!(page(&stage), "the first page\n");
+    assert_eq!(page(&harness), "the first page\n");
     let id = text(&listed["deployments"][0]["application_id"]);
     ada.runs(&["rollback", &id]).succeeded();
-    assert_eq!(page(&stage), "the second page\n");
+    assert_eq!(page(&harness), "the second page\n");
 
     let shown = ada.runs(&["deployments"]);
     let lines: Vec<_> = shown.succeeded().lines().collect();
@@ -92,7 +92,7 @@ fn one_goes_back_and_forth_between_versions() {
     assert!(pages.succeeded().ends_with("6 in total; --page 2 shows more\n"), "{pages}");
     assert_eq!(ada.runs(&["deployments", "-n", "4", "--page", "2"]).succeeded().lines().count(), 3);
 
-    let other = stage.repository("other");
+    let other = harness.repository("other");
     other.write("index.html", "another page\n").commit();
     let ada = ada.standing_in(other.path());
     ada.runs(&["deploy", "--yes"]).succeeded();
@@ -104,10 +104,10 @@ fn one_goes_back_and_forth_between_versions() {
 
 #[test]
 fn what_is_running_is_cancelled() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
     repository.write("Dockerfile", web_server("RUN sleep 30")).write("index.html", "a page\n").commit();
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     ada.runs(&["init", "--yes"]).succeeded();
     let deployment = ada.runs(&["deploy", "--detach", "--output", "json"]).json();
     let output = ada.runs(&["cancel"]);
@@ -126,8 +126,8 @@ fn what_is_running_is_cancelled() {
 
 #[test]
 fn an_application_is_stopped_started_and_opened() {
-    let stage = Stage::new();
-    let (ada, _) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, _) = harness.site("shop");
     let state =
         |ada: &Person| text(&ada.runs(&["app", "show", "--output", "json"]).json()["status"]["status"]);
     ada.runs(&["stop"]).succeeded();

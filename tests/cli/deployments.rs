@@ -4,31 +4,31 @@ use launchway_testkit::repository::{running, web_server, web_server_by};
 use serde_json::json;
 
 use crate::{
+    harness::{DEPLOY, Harness, text},
     person::Person,
-    stage::{DEPLOY, Stage, text},
 };
 
 #[test]
 fn one_command_deploys_a_repository_and_its_changes() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
     repository.write("index.html", "the first page\n").commit();
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     let missing = ada.runs(&["deploy"]);
     assert!(missing.failed(2).contains("`launchway init` creates one"), "{missing}");
 
     let output = ada.runs(&["deploy", "--yes"]);
     let host = "shop.ada-s-team.localhost";
-    assert_eq!(output.succeeded(), format!("Live at http://{host}:{}\n", port(&stage)), "{output}");
+    assert_eq!(output.succeeded(), format!("Live at http://{host}:{}\n", port(&harness)), "{output}");
     assert!(output.stderr.contains("✓ Deployed in "), "{output}");
-    assert_eq!(stage.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the first page\n");
+    assert_eq!(harness.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the first page\n");
 
     // The same file again, then with another branch and a domain more.
     repository.write("index.html", "the second page\n").commit();
     let output = ada.runs(&["deploy"]);
     output.succeeded();
     assert!(!output.stderr.contains('→') && !output.stderr.contains("Created application"), "{output}");
-    assert_eq!(stage.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the second page\n");
+    assert_eq!(harness.server.visitor(host).try_send("GET", "/", None).unwrap().text, "the second page\n");
 
     repository.git(&["checkout", "--quiet", "-b", "develop"]);
     repository.write("index.html", "the third page\n").commit();
@@ -40,21 +40,21 @@ fn one_command_deploys_a_repository_and_its_changes() {
     assert!(output.stderr.contains("branch: main → develop\n"), "{output}");
     assert!(output.stderr.contains("domain: (none) → shop.example.com\n"), "{output}");
     assert_eq!(
-        stage.server.visitor("shop.example.com").try_send("GET", "/", None).unwrap().text,
+        harness.server.visitor("shop.example.com").try_send("GET", "/", None).unwrap().text,
         "the third page\n"
     );
     let deployments = ada.runs(&["deployments", "--output", "json"]).json();
     assert_eq!(deployments["pagination"]["total_count"], 3);
 }
 
-fn port(stage: &Stage) -> &str {
-    stage.server.front().rsplit(':').next().unwrap()
+fn port(harness: &Harness) -> &str {
+    harness.server.front().rsplit(':').next().unwrap()
 }
 
 #[test]
 fn programs_get_the_deployment_alone_and_need_not_wait_for_it() {
-    let stage = Stage::new();
-    let (ada, _) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, _) = harness.site("shop");
     let output = ada.runs(&["deploy", "shop", "--output", "json"]);
     assert_eq!(output.json()["status"]["status"], "deployed");
     assert_eq!(output.stderr, "", "{output}");
@@ -62,15 +62,15 @@ fn programs_get_the_deployment_alone_and_need_not_wait_for_it() {
     let output = ada.runs(&["deploy", "shop@production", "--detach"]);
     let id = output.succeeded().split_whitespace().nth(1).unwrap().to_owned();
     assert!(output.stderr.contains(&format!("--deployment {id}")), "{output}");
-    let known = stage.admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
+    let known = harness.admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
     assert_eq!(text(&known["id"]), id);
     ada.runs(&["deploy", "nothing"]).failed(4);
 }
 
 #[test]
 fn what_the_server_cannot_see_is_said() {
-    let stage = Stage::new();
-    let (ada, repository) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, repository) = harness.site("shop");
     let output = ada.runs(&["deploy"]);
     assert!(!output.stderr.contains("warning:"), "{output}");
     repository.write("index.html", "not committed");
@@ -81,7 +81,7 @@ fn what_the_server_cannot_see_is_said() {
     assert!(output.stderr.contains("warning: the current branch is idea, but main is deployed"), "{output}");
 
     // A copy whose remote is the repository that is deployed.
-    let copy = stage.folder().join("copy");
+    let copy = harness.folder().join("copy");
     repository.git(&["checkout", "--quiet", "--force", "main"]);
     repository.git(&["clone", "--quiet", ".", copy.to_str().unwrap()]);
     let copy = launchway_testkit::repository::Repository::empty(copy);
@@ -95,9 +95,9 @@ fn what_the_server_cannot_see_is_said() {
 
 #[test]
 fn a_file_that_is_wrong_is_refused_before_anything_happens() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     repository.write("launchway.toml", "name = \"shop\"\nprot = 1\n").commit();
     assert!(ada.runs(&["deploy"]).failed(2).contains("`prot`"));
     repository.write("launchway.toml", "name = \"shop\"\nbuild_pack = \"static\"\nport = 0\n");
@@ -108,14 +108,14 @@ fn a_file_that_is_wrong_is_refused_before_anything_happens() {
 
 #[test]
 fn an_image_is_built_and_what_fails_is_shown_with_its_lines() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
     // Each step takes longer than a few looks at it.
     let build = "RUN echo a step of the build && sleep 2";
     let serve = "sleep 2; exec httpd -f -p 8080 -h /www";
     repository.write("Dockerfile", format!("{}EXPOSE 8080\n", web_server_by(build, serve)));
     repository.write("index.html", "a page\n").commit();
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     ada.runs(&["init", "--yes"]).succeeded();
     let output = ada.runs(&["deploy"]);
     assert!(output.succeeded().starts_with("Live at http://shop."), "{output}");
@@ -151,11 +151,11 @@ fn an_image_is_built_and_what_fails_is_shown_with_its_lines() {
 
 #[test]
 fn a_deployment_that_another_one_replaces_says_which() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
     repository.write("Dockerfile", web_server("RUN echo slow && sleep 4")).write("index.html", "a page\n");
     repository.commit();
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     ada.runs(&["init", "--yes"]).succeeded();
     ada.runs(&["deploy", "--detach"]).succeeded();
     // It waits for the first, until a third takes its place.
@@ -167,7 +167,7 @@ fn a_deployment_that_another_one_replaces_says_which() {
             (listed["pagination"]["total_count"] == 2)
                 .then(|| text(&listed["deployments"][0]["application_id"]))
         });
-        let third = stage.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success();
+        let third = harness.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success();
         (crate::person::CommandOutput::new(&["deploy"], waits.join().unwrap()), text(&third["id"]))
     });
     let (output, third) = output;

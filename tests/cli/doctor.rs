@@ -13,8 +13,8 @@ use launchway_testkit::{
 use serde_json::json;
 
 use crate::{
+    harness::{DEPLOY, Harness, text},
     person::CommandOutput,
-    stage::{DEPLOY, Stage, text},
 };
 
 /// Ids that no record has.
@@ -63,30 +63,30 @@ fn passes(report: &CommandOutput) {
 }
 
 /// Requests a deployment of `application`, waits for its end, and returns the ids of both and the state.
-fn deploy(stage: &Stage, application: &serde_json::Value) -> (String, String, String) {
-    let made = stage.admin.post(DEPLOY, application).success();
+fn deploy(harness: &Harness, application: &serde_json::Value) -> (String, String, String) {
+    let made = harness.admin.post(DEPLOY, application).success();
     let deployment = text(&made["deployments"][0]["id"]);
     let state = until("the end of a deployment", || {
         let path = format!("{DEPLOY}/deployments/{deployment}");
-        let state = text(&stage.admin.get(&path).success()["status"]["status"]);
+        let state = text(&harness.admin.get(&path).success()["status"]["status"]);
         ["deployed", "failed"].contains(&state.as_str()).then_some(state)
     });
     (text(&made["id"]), deployment, state)
 }
 
 /// Deploys a container, and returns the ids of the application, the deployment and the container.
-fn deploy_container(stage: &Stage) -> (String, String, String) {
-    let repository = stage.repository("web");
+fn deploy_container(harness: &Harness) -> (String, String, String) {
+    let repository = harness.repository("web");
     repository.commit_page("a page");
     let (id, deployment, state) = deploy(
-        stage,
+        harness,
         &json!({
             "name": "web", "repository": repository.path(), "branch": "main", "port": 8080,
             "environment": "production", "build_pack": "dockerfile", "health_check_path": "/",
         }),
     );
-    assert_eq!(state, "deployed", "{:#?}", stage.lines_of(&deployment));
-    let shown = stage.admin.get(&format!("{DEPLOY}/deployments/{deployment}")).success();
+    assert_eq!(state, "deployed", "{:#?}", harness.lines_of(&deployment));
+    let shown = harness.admin.get(&format!("{DEPLOY}/deployments/{deployment}")).success();
     (id, deployment, text(&shown["container_id"]))
 }
 
@@ -95,9 +95,9 @@ fn installation_of(server: &TestServer) -> String {
 }
 
 /// Creates a container by hand with all the labels of one of a deployment, and returns its id.
-fn make_container(stage: &Stage, application: &str, deployment: &str, attempt: u32) -> String {
-    let organization = text(&stage.admin.get("/api/v1/organizations").success()["id"]);
-    let installation = installation_of(&stage.server);
+fn make_container(harness: &Harness, application: &str, deployment: &str, attempt: u32) -> String {
+    let organization = text(&harness.admin.get("/api/v1/organizations").success()["id"]);
+    let installation = installation_of(&harness.server);
     // Containers of deployments are known by the beginning of their names, too.
     let name = format!("launchway-by-hand-{installation}-{attempt}");
     let labels = [
@@ -133,9 +133,9 @@ fn exists(container: &str) -> bool {
 
 #[test]
 fn a_healthy_installation_passes_every_check() {
-    let mut stage = Stage::new();
-    let (_, _, container) = deploy_container(&stage);
-    let report = doctor(&stage.server, &[]);
+    let mut harness = Harness::new();
+    let (_, _, container) = deploy_container(&harness);
+    let report = doctor(&harness.server, &[]);
     passes(&report);
     assert!(!report.stdout.contains("warn"), "{report}");
     for begin in [
@@ -148,23 +148,23 @@ fn a_healthy_installation_passes_every_check() {
         line(&report, begin);
     }
     line(&report, "ok    server: runs on this data directory");
-    assert!(line(&report, "ok    front proxy: serves ").ends_with(stage.server.front()), "{report}");
+    assert!(line(&report, "ok    front proxy: serves ").ends_with(harness.server.front()), "{report}");
     line(&report, "ok    database: is up to date, and the key matches");
-    line(&report, &format!("ok    installation: {}", installation_of(&stage.server)));
+    line(&report, &format!("ok    installation: {}", installation_of(&harness.server)));
     line(&report, "ok    engine: answers");
     line(&report, "ok    applications: ");
     line(&report, "ok    unknown objects: none");
 
     // Without a server applications are served on.
-    assert!(stage.server.terminate().success());
-    let report = doctor(&stage.server, &[]);
+    assert!(harness.server.terminate().success());
+    let report = doctor(&harness.server, &[]);
     passes(&report);
     has_hint(&report, "warn  server: does not run on this data directory", "`launchway`");
     line(&report, "ok    applications: ");
 
     docker(&["kill", &container]);
-    stage.server.kill_front();
-    let report = doctor(&stage.server, &[]);
+    harness.server.kill_front();
+    let report = doctor(&harness.server, &[]);
     fails(&report, 2);
     has_hint(&report, "FAIL  front proxy: does not run", "launchway proxy run");
     has_hint(&report, "FAIL  application: `web`: its container is not running", "log");
@@ -172,9 +172,9 @@ fn a_healthy_installation_passes_every_check() {
 
 #[test]
 fn a_missing_engine_fails_with_a_hint() {
-    let stage = Stage::new();
-    let folder = stage.folder().join("nobody.sock");
-    let report = doctor(&stage.server, &[("DOCKER_HOST", &format!("unix://{}", folder.display()))]);
+    let harness = Harness::new();
+    let folder = harness.folder().join("nobody.sock");
+    let report = doctor(&harness.server, &[("DOCKER_HOST", &format!("unix://{}", folder.display()))]);
     fails(&report, 1);
     has_hint(&report, "FAIL  engine: the Docker engine does not answer: ", "systemctl start docker");
     assert!(line(&report, "FAIL  engine").contains("nobody.sock"), "{report}");
@@ -224,21 +224,21 @@ fn a_foreign_missing_or_silent_database_is_named() {
 
 #[test]
 fn unknown_objects_are_listed_and_never_removed() {
-    let stage = Stage::with(&[("LAUNCHWAY_ORPHAN_GRACE", "8s")]);
-    let (application, deployment, _) = deploy_container(&stage);
+    let harness = Harness::with(&[("LAUNCHWAY_ORPHAN_GRACE", "8s")]);
+    let (application, deployment, _) = deploy_container(&harness);
     let site = json!({
-        "name": "site", "repository": stage.repository("site").path(), "branch": "nowhere", "port": 8080,
+        "name": "site", "repository": harness.repository("site").path(), "branch": "nowhere", "port": 8080,
         "environment": "production", "build_pack": "static",
     });
-    let (failed_site, failed, state) = deploy(&stage, &site);
+    let (failed_site, failed, state) = deploy(&harness, &site);
     assert_eq!(state, "failed");
-    let unknown = make_container(&stage, APPLICATION, DEPLOYMENT, 1);
-    let unknown_release = make_release(&stage.server, APPLICATION, DEPLOYMENT);
+    let unknown = make_container(&harness, APPLICATION, DEPLOYMENT, 1);
+    let unknown_release = make_release(&harness.server, APPLICATION, DEPLOYMENT);
     // Recorded but unwanted resources are removed: then the grace period of the others has passed, too.
-    let orphan = make_container(&stage, &application, &deployment, 9);
-    let orphan_release = make_release(&stage.server, &failed_site, &failed);
+    let orphan = make_container(&harness, &application, &deployment, 9);
+    let orphan_release = make_release(&harness.server, &failed_site, &failed);
 
-    let report = doctor(&stage.server, &[]);
+    let report = doctor(&harness.server, &[]);
     passes(&report);
     let shown = format!("warn  unknown object: container {unknown} ");
     has_hint(&report, &shown, &format!("`docker rm --force {unknown}`"));
@@ -247,6 +247,6 @@ fn unknown_objects_are_listed_and_never_removed() {
     assert!(!report.stdout.contains(&orphan) && !report.stdout.contains(&failed), "{report}");
 
     until("the end of the orphans", || (!exists(&orphan) && !orphan_release.exists()).then_some(()));
-    assert!(exists(&unknown) && unknown_release.exists(), "{}", stage.server.log());
-    assert_eq!(stage.server.visitor("web.ada-s-team.localhost").get("/").text.trim_end(), "a page");
+    assert!(exists(&unknown) && unknown_release.exists(), "{}", harness.server.log());
+    assert_eq!(harness.server.visitor("web.ada-s-team.localhost").get("/").text.trim_end(), "a page");
 }

@@ -14,32 +14,32 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{DEPLOY, Harness, text},
     person::{CommandOutput, Person},
-    stage::{DEPLOY, Stage, text},
     tunnel::Tunnel,
 };
 
 /// A repository with a slow build that prints lines.
-fn talkative(stage: &Stage, lines: u32) -> Repository {
-    let repository = stage.repository("shop");
+fn talkative(harness: &Harness, lines: u32) -> Repository {
+    let repository = harness.repository("shop");
     let talk = format!("RUN for n in $(seq {lines}); do echo \"Step number $n\"; sleep 0.05; done");
     repository.write("Dockerfile", web_server(&talk)).write("index.html", "a page\n").commit();
     repository
 }
 
 /// Creates the application without deploying it by the command line; returns its id.
-fn application(stage: &Stage, repository: &Repository) -> String {
+fn application(harness: &Harness, repository: &Repository) -> String {
     let spec = json!({"name": "shop", "repository": repository.path(), "branch": "main", "port": 8080,
         "environment": "production", "build_pack": "dockerfile", "health_check_path": "/"});
-    let made = stage.admin.post(DEPLOY, &spec).success();
+    let made = harness.admin.post(DEPLOY, &spec).success();
     let first = text(&made["deployments"][0]["id"]);
-    stage.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": first})).success();
+    harness.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": first})).success();
     text(&made["id"])
 }
 
 /// A user who connects to the server by another URL.
-fn by_way_of(stage: &Stage, url: &str) -> Person {
-    let token = stage.admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
+fn by_way_of(harness: &Harness, url: &str) -> Person {
+    let token = harness.admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
     Person::new().with("LAUNCHWAY_URL", url).with("LAUNCHWAY_TOKEN", token["token"].as_str().unwrap())
 }
 
@@ -53,9 +53,9 @@ fn lines_in(said: &str) -> Vec<String> {
 }
 
 /// Returns the newest deployment, and the number of deployments.
-fn newest(stage: &Stage, application: &str) -> (String, u64) {
+fn newest(harness: &Harness, application: &str) -> (String, u64) {
     let path = format!("{DEPLOY}/deployments?id={application}&page_size=1");
-    let listed = stage.admin.at(stage.server.url()).get(&path).success();
+    let listed = harness.admin.at(harness.server.url()).get(&path).success();
     (text(&listed["deployments"][0]["id"]), listed["pagination"]["total_count"].as_u64().unwrap())
 }
 
@@ -100,29 +100,29 @@ impl Drop for Follower {
 
 #[test]
 fn fifty_broken_connections_cost_no_line_and_double_none() {
-    let stage = Stage::new();
-    let repository = talkative(&stage, 300);
-    let id = application(&stage, &repository);
-    let tunnel = Tunnel::to(stage.server.address());
-    let script = by_way_of(&stage, tunnel.url());
+    let harness = Harness::new();
+    let repository = talkative(&harness, 300);
+    let id = application(&harness, &repository);
+    let tunnel = Tunnel::to(harness.server.address());
+    let script = by_way_of(&harness, tunnel.url());
     let deploy = script.command(&["deploy", &id]);
     thread::scope(|scope| {
         let deploy = scope.spawn(|| { deploy }.output().unwrap());
-        until("the deployment", || (newest(&stage, &id).1 == 2).then_some(()));
+        until("the deployment", || (newest(&harness, &id).1 == 2).then_some(()));
         let followers = [Follower::of(&script), Follower::of(&script)];
         tunnel.cut(60);
         let output = CommandOutput::new(&["deploy"], deploy.join().unwrap());
         output.succeeded();
         // Who follows is cut also when nothing comes any more.
         until("fifty cuts", || (tunnel.cuts() >= 50).then_some(()));
-        let kept = stage.lines_of(&newest(&stage, &id).0);
+        let kept = harness.lines_of(&newest(&harness, &id).0);
         assert!(kept.len() > 300);
         assert_eq!(lines_in(&output.stderr), kept);
         // What was asked for once was carried out once, in spite of everything.
-        assert_eq!(newest(&stage, &id).1, 2);
+        assert_eq!(newest(&harness, &id).1, 2);
 
         let path = format!("{DEPLOY}/logs/{id}?page_size=1000&embed=none");
-        let all = stage.admin.get(&path).success();
+        let all = harness.admin.get(&path).success();
         let mut ids: Vec<_> = all["logs"].as_array().unwrap().iter().map(|line| text(&line["id"])).collect();
         ids.reverse();
         for follower in &followers {
@@ -133,12 +133,12 @@ fn fifty_broken_connections_cost_no_line_and_double_none() {
 
 #[test]
 fn a_server_that_is_killed_and_comes_back_is_followed_on() {
-    let mut stage = Stage::new();
-    let repository = talkative(&stage, 80);
-    let id = application(&stage, &repository);
-    let address = stage.server.address().to_owned();
-    stage.server.set("LAUNCHWAY_BIND", &address);
-    let script = by_way_of(&stage, stage.server.url());
+    let mut harness = Harness::new();
+    let repository = talkative(&harness, 80);
+    let id = application(&harness, &repository);
+    let address = harness.server.address().to_owned();
+    harness.server.set("LAUNCHWAY_BIND", &address);
+    let script = by_way_of(&harness, harness.server.url());
     let mut command = script.command(&["deploy", "shop"]);
     let mut process =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -147,18 +147,18 @@ fn a_server_that_is_killed_and_comes_back_is_followed_on() {
     while !text.contains("Step number 5\n") {
         assert_ne!(said.read_line(&mut text).unwrap(), 0, "{text}");
     }
-    stage.server.kill();
+    harness.server.kill();
     while !text.contains("does not answer") {
         assert_ne!(said.read_line(&mut text).unwrap(), 0, "{text}");
     }
-    stage.server.restart();
-    assert_eq!(stage.server.address(), address);
+    harness.server.restart();
+    assert_eq!(harness.server.address(), address);
     said.read_to_string(&mut text).unwrap();
     let mut output = process.wait_with_output().unwrap();
     output.stderr = text.into_bytes();
     let printed = CommandOutput::new(&["deploy", "shop"], output);
     assert!(printed.succeeded().starts_with("Live at http://shop."), "{printed}");
-    let kept = stage.lines_of(&newest(&stage, &id).0);
+    let kept = harness.lines_of(&newest(&harness, &id).0);
     assert!(kept.iter().any(|line| line == "Attempt 2"), "{kept:?}");
     assert_eq!(lines_in(&printed.stderr), kept);
 }

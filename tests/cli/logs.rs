@@ -1,11 +1,11 @@
 //! `logs`: selection, order and format of lines.
 
-use crate::stage::{Stage, text};
+use crate::harness::{Harness, text};
 
 #[test]
 fn lines_come_oldest_first_and_can_be_narrowed() {
-    let stage = Stage::new();
-    let (ada, repository) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, repository) = harness.site("shop");
     repository.write("index.html", "the second page").commit();
     ada.runs(&["deploy"]).succeeded();
     let all = ada.runs(&["logs", "shop", "--output", "json"]).json();
@@ -31,7 +31,7 @@ fn lines_come_oldest_first_and_can_be_narrowed() {
     assert_eq!(count(&["--since", &text(&all[5]["created_at"])]), ids.len() - 5);
     let deployments = ada.runs(&["deployments", "--output", "json"]).json();
     let first = text(&deployments["deployments"][1]["id"]);
-    assert_eq!(count(&["--deployment", &first]), stage.lines_of(&first).len());
+    assert_eq!(count(&["--deployment", &first]), harness.lines_of(&first).len());
     assert!(ada.runs(&["logs", "shop", "--since", "yesterday"]).failed_to_parse().contains("10m or 2h"));
     assert!(ada.runs(&["logs", "shop", "--level", "loud"]).failed_to_parse().contains("runtime"));
     ada.runs(&["logs", "store"]).failed(4);
@@ -43,8 +43,8 @@ fn what_comes_is_shown_and_nothing_else_with_no_lines() {
         io::{BufRead as _, BufReader},
         process::Stdio,
     };
-    let stage = Stage::new();
-    let (ada, _) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, _) = harness.site("shop");
     let mut command = ada.command(&["logs", "shop", "--follow", "--lines", "0", "--search", "Live at"]);
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();

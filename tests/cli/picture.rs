@@ -4,7 +4,7 @@ use std::{env, fs, time::Duration};
 
 use launchway_testkit::repository::web_server;
 
-use crate::{animation::Recording, person::Person, stage::Stage, terminal::Terminal};
+use crate::{animation::Recording, harness::Harness, person::Person, terminal::Terminal};
 
 const SIZE: (u16, u16) = (26, 100);
 /// The typing speed.
@@ -14,11 +14,11 @@ const STROKE: Duration = Duration::from_millis(70);
 /// launchway-tests --test cli picture`, in the workspace's root.
 #[test]
 fn records_a_deployment_as_a_picture() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
     repository.write("Dockerfile", web_server("RUN echo installing && sleep 2 && echo installed"));
     repository.write("index.html", "Hello from Launchway\n").commit();
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     let mut recording = Recording { rows: SIZE.0, columns: SIZE.1, pieces: Vec::new() };
     for command in ["deploy --yes", "apps"] {
         type_in(&mut recording, &format!("launchway {command}"));
@@ -31,7 +31,7 @@ fn records_a_deployment_as_a_picture() {
     recording.pieces.push((recording.end() + STROKE, b"\x1b[32m$\x1b[0m ".to_vec()));
     let svg = recording.picture("A terminal: launchway deploy, from the command to the address");
     // Where the test has its repositories is of no interest.
-    let svg = svg.replace(&stage.folder().display().to_string(), "~");
+    let svg = svg.replace(&harness.folder().display().to_string(), "~");
 
     // With reduced motion, the end is shown, too.
     let is_text = |line: &&str| line.starts_with("<text");

@@ -3,7 +3,7 @@
 use launchway_testkit::repository::running;
 use vt100::Color;
 
-use crate::{person::Person, stage::Stage, terminal::Terminal};
+use crate::{harness::Harness, person::Person, terminal::Terminal};
 
 const GREEN: Color = Color::Idx(2);
 const RED: Color = Color::Idx(1);
@@ -17,10 +17,10 @@ fn has_faces(raw: &str) -> bool {
 
 #[test]
 fn somebody_new_is_asked_and_sees_how_it_goes_live() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
     repository.write("index.html", "a page\n").commit();
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     let mut terminal = Terminal::of(&ada, &["deploy"]);
     terminal.shows("There is no launchway.toml here. Create one? [y/N]");
     terminal.types("y\r").shows("Name [shop]:");
@@ -42,12 +42,12 @@ fn somebody_new_is_asked_and_sees_how_it_goes_live() {
 
 #[test]
 fn shows_a_live_line_during_a_step_and_failures_in_red() {
-    let stage = Stage::new();
-    let repository = stage.repository("shop");
+    let harness = Harness::new();
+    let repository = harness.repository("shop");
     let breaking =
         running("true").replace("CMD", "RUN echo it begins && sleep 3 && echo it breaks && exit 7\nCMD");
     repository.write("Dockerfile", breaking).commit();
-    let ada = Person::ada(&stage.server).standing_in(repository.path());
+    let ada = Person::ada(&harness.server).standing_in(repository.path());
     ada.runs(&["init", "--yes"]).succeeded();
     let terminal = Terminal::of(&ada, &["deploy"]);
     terminal.shows("Building, 1 s").shows("Building, 2 s");
@@ -62,8 +62,8 @@ fn shows_a_live_line_during_a_step_and_failures_in_red() {
 
 #[test]
 fn without_colours_everything_is_said_all_the_same() {
-    let stage = Stage::new();
-    let (ada, _) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, _) = harness.site("shop");
     let ada = ada.with("NO_COLOR", "1");
     let left = Terminal::of(&ada, &["deploy"]).ends();
     assert!(left.status.success());
@@ -75,8 +75,8 @@ fn without_colours_everything_is_said_all_the_same() {
 
 #[test]
 fn a_log_is_followed_until_it_is_interrupted() {
-    let stage = Stage::new();
-    let (ada, _) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, _) = harness.site("shop");
     let mut terminal = Terminal::of(&ada, &["logs", "-f"]);
     terminal.shows("info    Live at http://shop.ada-s-team.localhost:");
     let second = ada.runs(&["deploy", "--output", "json"]).json();
@@ -93,8 +93,8 @@ fn a_log_is_followed_until_it_is_interrupted() {
 
 #[test]
 fn who_deletes_has_to_write_the_name() {
-    let stage = Stage::new();
-    let (ada, _) = stage.site("shop");
+    let harness = Harness::new();
+    let (ada, _) = harness.site("shop");
     let mut terminal = Terminal::of(&ada, &["app", "delete", "shop"]);
     terminal.shows("Type the name to confirm:");
     terminal.types("shpo\r");

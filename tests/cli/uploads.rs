@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 
 use launchway_testkit::server::{ADMIN_EMAIL, ADMIN_PASSWORD};
 
-use crate::{person::Person, relay::Relay, stage::Stage, terminal::Terminal};
+use crate::{harness::Harness, person::Person, relay::Relay, terminal::Terminal};
 
 const MIB: u64 = 1024 * 1024;
 /// The size of a part: what a cut connection may lose.
@@ -21,9 +21,9 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 }
 
 /// Returns a user who reaches the server through a relay, in a new folder with a page.
-fn through_relay(stage: &Stage) -> (Relay, Person, PathBuf) {
-    let relay = Relay::to(stage.server.address());
-    let folder = stage.folder().join("shop");
+fn through_relay(harness: &Harness) -> (Relay, Person, PathBuf) {
+    let relay = Relay::to(harness.server.address());
+    let folder = harness.folder().join("shop");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("index.html"), "a page\n").unwrap();
     let ada = Person::new().standing_in(&folder);
@@ -32,14 +32,14 @@ fn through_relay(stage: &Stage) -> (Relay, Person, PathBuf) {
     (relay, ada, folder)
 }
 
-fn page(stage: &Stage, path: &str) -> Vec<u8> {
-    stage.server.visitor("shop.ada-s-team.localhost").get(path).text.into_bytes()
+fn page(harness: &Harness, path: &str) -> Vec<u8> {
+    harness.server.visitor("shop.ada-s-team.localhost").get(path).text.into_bytes()
 }
 
 /// Deploys 10,000 files twice, with one change, and returns the bytes of all requests of each.
 fn sent_twice(name: impl Fn(usize) -> String, content: impl Fn(usize) -> Vec<u8>) -> (u64, u64) {
-    let stage = Stage::new();
-    let (relay, ada, folder) = through_relay(&stage);
+    let harness = Harness::new();
+    let (relay, ada, folder) = through_relay(&harness);
     for number in 0..9_999 {
         let path = folder.join(name(number));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -62,7 +62,7 @@ fn sent_twice(name: impl Fn(usize) -> String, content: impl Fn(usize) -> Vec<u8>
     let git = |arguments: &[&str]| {
         let id = commits[0]["application_id"].as_str().unwrap();
         let mut git = ada.program("git");
-        let output = git.args(arguments).current_dir(stage.server.data_dir().join(format!("git/{id}.git")));
+        let output = git.args(arguments).current_dir(harness.server.data_dir().join(format!("git/{id}.git")));
         String::from_utf8(output.output().unwrap().stdout).unwrap()
     };
     let [new, old] = [0, 1].map(|number| commits[number]["commit_hash"].as_str().unwrap());
@@ -97,8 +97,8 @@ fn write_large(folder: &std::path::Path) -> u64 {
 
 #[test]
 fn a_cut_connection_loses_one_part() {
-    let stage = Stage::new();
-    let (relay, ada, folder) = through_relay(&stage);
+    let harness = Harness::new();
+    let (relay, ada, folder) = through_relay(&harness);
     let bytes = write_large(&folder);
     // Once, and the same run goes on.
     let before = relay.sent();
@@ -110,13 +110,13 @@ fn a_cut_connection_loses_one_part() {
     println!("{bytes} bytes with one cut: {sent} bytes");
     assert_eq!(relay.cuts(), 1);
     assert!(sent > bytes && sent <= bytes + PART + MIB, "{sent}");
-    assert_eq!(page(&stage, "/index.html"), b"a page\n");
+    assert_eq!(page(&harness, "/index.html"), b"a page\n");
 }
 
 #[test]
 fn a_killed_client_goes_on_where_it_was() {
-    let stage = Stage::new();
-    let (relay, ada, folder) = through_relay(&stage);
+    let harness = Harness::new();
+    let (relay, ada, folder) = through_relay(&harness);
     let bytes = write_large(&folder);
     let before = relay.sent();
     relay.slow_down(Duration::from_millis(2));
@@ -130,22 +130,22 @@ fn a_killed_client_goes_on_where_it_was() {
     let sent = relay.sent() - before;
     println!("{bytes} bytes with a killed client: {sent} bytes");
     assert!(sent > bytes && sent <= bytes + PART + MIB, "{sent}");
-    assert_eq!(page(&stage, "/index.html"), b"a page\n");
+    assert_eq!(page(&harness, "/index.html"), b"a page\n");
 }
 
 #[test]
 fn a_killed_server_has_what_it_acknowledged() {
-    let mut stage = Stage::new();
-    let (relay, ada, folder) = through_relay(&stage);
+    let mut harness = Harness::new();
+    let (relay, ada, folder) = through_relay(&harness);
     let bytes = write_large(&folder);
     let before = relay.sent();
     relay.slow_down(Duration::from_millis(2));
     let mut command = ada.command(&["deploy", "--yes"]);
     let run = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     relay.await_sent(before + bytes / 2);
-    stage.server.kill();
-    stage.server.restart();
-    relay.forward_to(stage.server.address());
+    harness.server.kill();
+    harness.server.restart();
+    relay.forward_to(harness.server.address());
     relay.slow_down(Duration::ZERO);
     let output = run.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -153,15 +153,15 @@ fn a_killed_server_has_what_it_acknowledged() {
     let sent = relay.sent() - before;
     println!("{bytes} bytes with a killed server: {sent} bytes");
     assert!(sent > bytes && sent <= bytes + PART + MIB, "{sent}");
-    assert_eq!(page(&stage, "/index.html"), b"a page\n");
+    assert_eq!(page(&harness, "/index.html"), b"a page\n");
     let deployments = ada.runs(&["deployments", "--output", "json"]).json();
     assert_eq!(deployments["deployments"].as_array().unwrap().len(), 1, "{deployments}");
 }
 
 #[test]
 fn a_terminal_shows_the_progress_of_an_upload() {
-    let stage = Stage::new();
-    let (relay, ada, folder) = through_relay(&stage);
+    let harness = Harness::new();
+    let (relay, ada, folder) = through_relay(&harness);
     write_large(&folder);
     relay.slow_down(Duration::from_millis(1));
     let ada = ada.with("NO_COLOR", "1");
@@ -184,8 +184,8 @@ fn a_terminal_shows_the_progress_of_an_upload() {
 
 #[test]
 fn the_version_names_the_digest_of_its_upload() {
-    let stage = Stage::new();
-    let (relay, ada, folder) = through_relay(&stage);
+    let harness = Harness::new();
+    let (relay, ada, folder) = through_relay(&harness);
     let first = ada.runs(&["deploy", "--yes"]);
     first.succeeded();
     let digest = first.stderr.lines().find_map(|line| line.strip_prefix("Source digest sha256:"));

@@ -3,6 +3,7 @@
 
 mod accessibility;
 mod extensions;
+mod harness;
 mod hostile_texts;
 mod installation;
 mod journey;
@@ -15,6 +16,5 @@ mod pictures;
 mod requests;
 mod sessions;
 mod sizes;
-mod stage;
 mod uploads;
 mod usage;

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::requests::Visitor;
 
 /// A server that may send to the receiver, its administrator, and their session of the dashboard.
-fn stage(receiver: &TestReceiver) -> (TestServer, Client, Visitor) {
+fn harness(receiver: &TestReceiver) -> (TestServer, Client, Visitor) {
     let allowed = format!("127.0.0.1/32:{}", receiver.port);
     let server = TestServer::configured(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
@@ -30,7 +30,7 @@ fn broken(_number: usize, _request: &Request) -> Reply {
 #[test]
 fn a_channel_is_set_up_tested_switched_and_deleted() {
     let receiver = TestReceiver::taking();
-    let (_server, _admin, visitor) = stage(&receiver);
+    let (_server, _admin, visitor) = harness(&receiver);
     assert!(visitor.get("/notifications").text.contains("Nothing was sent yet."));
     let channel = [("channel", "generic")];
     assert_eq!(visitor.send("/notifications/test", &channel).status, 404);
@@ -63,7 +63,7 @@ fn a_channel_is_set_up_tested_switched_and_deleted() {
 #[test]
 fn a_dead_delivery_is_replayed() {
     let receiver = TestReceiver::answering(broken);
-    let (_server, admin, visitor) = stage(&receiver);
+    let (_server, admin, visitor) = harness(&receiver);
     visitor.send("/notifications/webhook", &[("type", "slack"), ("webhook_url", &receiver.url())]);
     let member = json!({"email": "grace@example.com", "role": "viewer"});
     admin.post("/api/v1/organizations/users", &member).success();
@@ -83,7 +83,7 @@ fn a_dead_delivery_is_replayed() {
 #[test]
 fn the_mail_server_keeps_its_password() {
     let receiver = TestReceiver::taking();
-    let (_server, admin, visitor) = stage(&receiver);
+    let (_server, admin, visitor) = harness(&receiver);
     let form = [
         ("host", "127.0.0.1"),
         ("security", "tls"),
@@ -112,7 +112,7 @@ fn the_mail_server_keeps_its_password() {
 #[test]
 fn the_deploy_key_is_replaced_by_admins_only() {
     let receiver = TestReceiver::taking();
-    let (server, admin, visitor) = stage(&receiver);
+    let (server, admin, visitor) = harness(&receiver);
     let first = visitor.get("/organization/deploy-key").text;
     assert!(first.contains("ssh-ed25519 "), "{first}");
     assert_eq!(visitor.get("/organization/deploy-key").text, first);

@@ -4,21 +4,21 @@ use launchway_testkit::{browser::Browser, repository::web_server, wait::until};
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{DEPLOY, Harness},
     journey::{LOADS_FROM_ELSEWHERE, log_in},
-    stage::{DEPLOY, Stage},
 };
 
 #[test]
 fn a_running_installation_is_shown_in_both_themes() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let talk = "RUN for part in cart catalog checkout search; do echo \"Compiled $part\"; done";
-    let shop = stage.deploy("Shop", &web_server(talk));
+    let shop = harness.deploy("Shop", &web_server(talk));
     let others = [
-        stage.publish("Documentation", &json!({"domain": "docs.example.com"})),
-        stage.publish("Status page", &json!({"environment": "staging"})),
-        stage.publish("Newsletter", &json!({"branch": "nowhere"})),
+        harness.publish("Documentation", &json!({"domain": "docs.example.com"})),
+        harness.publish("Status page", &json!({"environment": "staging"})),
+        harness.publish("Newsletter", &json!({"branch": "nowhere"})),
     ];
-    let admin = &stage.admin;
+    let admin = &harness.admin;
     for id in others.iter().chain([&shop]) {
         let ended = until("the end of a deployment", || {
             let found = admin.get(&format!("{DEPLOY}/deployments/{id}")).success();
@@ -37,13 +37,13 @@ fn a_running_installation_is_shown_in_both_themes() {
     let application = detail["application_id"].as_str().unwrap().to_owned();
 
     let browser = Browser::start();
-    log_in(&browser, &stage.server);
+    log_in(&browser, &harness.server);
     admin.patch("/api/v1/user/settings/theme", &json!({"theme": "system"})).success();
     browser.resize(1120, 860, false);
     browser.devtools("Emulation.setScrollbarsHidden", &json!({"hidden": true}));
     let show = |scheme: &str, path: &str, ready: &str, name: &str| {
         browser.prefer(scheme);
-        browser.open(&format!("{}/dashboard{path}", stage.server.url()));
+        browser.open(&format!("{}/dashboard{path}", harness.server.url()));
         browser.wait_for(ready);
         browser.picture(name);
         assert_eq!(browser.console_errors(), Vec::<Value>::new(), "{path}");
@@ -59,8 +59,8 @@ fn a_running_installation_is_shown_in_both_themes() {
     show("light", &deployment, followed, "dashboard-light.webp");
     show("dark", &deployment, followed, "dashboard-dark.webp");
     let overview = format!("/applications/{application}");
-    let visitor = stage.server.visitor("shop.ada-s-team.localhost");
-    browser.open(&format!("{}/dashboard{overview}", stage.server.url()));
+    let visitor = harness.server.visitor("shop.ada-s-team.localhost");
+    browser.open(&format!("{}/dashboard{overview}", harness.server.url()));
     // A picture is worth the wait for a few samples, which are ten seconds apart; without one, the first is enough.
     let enough = std::env::var_os("LAUNCHWAY_TEST_SCREENSHOTS").map_or(1, |_| 4);
     until("plots with some samples", || {

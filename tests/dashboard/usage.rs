@@ -4,26 +4,26 @@ use launchway_testkit::{accessibility::Axe, browser::Browser, repository::web_se
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{DEPLOY, Harness},
     journey::log_in,
-    stage::{DEPLOY, Stage},
 };
 
 #[test]
 fn an_overview_shows_what_an_application_uses() {
-    let stage = Stage::new();
-    let deployment = stage.deploy("Shop", &web_server(""));
+    let harness = Harness::new();
+    let deployment = harness.deploy("Shop", &web_server(""));
     until("the end of the deployment", || {
-        let found = stage.admin.get(&format!("{DEPLOY}/deployments/{deployment}")).success();
+        let found = harness.admin.get(&format!("{DEPLOY}/deployments/{deployment}")).success();
         (found["status"]["status"] == "deployed").then_some(())
     });
-    let found = stage.admin.get(&format!("{DEPLOY}/deployments/{deployment}")).success();
+    let found = harness.admin.get(&format!("{DEPLOY}/deployments/{deployment}")).success();
     let id = found["application_id"].as_str().unwrap();
     let browser = Browser::start();
-    log_in(&browser, &stage.server);
-    stage.admin.patch("/api/v1/user/settings/theme", &json!({"theme": "system"})).success();
-    browser.open(&format!("{}/dashboard/applications/{id}", stage.server.url()));
+    log_in(&browser, &harness.server);
+    harness.admin.patch("/api/v1/user/settings/theme", &json!({"theme": "system"})).success();
+    browser.open(&format!("{}/dashboard/applications/{id}", harness.server.url()));
     let host = browser.value("document.querySelector('#overview .plain code').textContent");
-    let visitor = stage.server.visitor(host.as_str().unwrap());
+    let visitor = harness.server.visitor(host.as_str().unwrap());
     let titles = "[...document.querySelectorAll('.plots figcaption span')].map(each => each.textContent)";
     until("all plots", || {
         assert_eq!(visitor.get("/").status, 200);
@@ -49,7 +49,7 @@ fn an_overview_shows_what_an_application_uses() {
         for (name, path) in
             [("overview", format!("/applications/{id}")), ("installation", "/installation".into())]
         {
-            browser.open(&format!("{}/dashboard{path}", stage.server.url()));
+            browser.open(&format!("{}/dashboard{path}", harness.server.url()));
             until("the page", || (browser.value("document.readyState") == "complete").then_some(()));
             assert_eq!(axe.violations(&browser), Vec::<Value>::new(), "{name} {scheme} {width}");
             let widest = browser.value("document.documentElement.scrollWidth").as_u64().unwrap();

@@ -16,7 +16,7 @@ use diesel::{
 };
 use tempfile::TempDir;
 
-use crate::stage::free_port;
+use crate::harness::free_port;
 
 const LOOPBACK: &str = "127.0.0.1";
 /// The timeout of a start, also after a crash.

@@ -14,8 +14,8 @@ use launchway_verifier::ledger::{Fact, Ledger, now};
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{DEPLOY, Harness},
     rng::Rng,
-    stage::{DEPLOY, Stage},
 };
 
 /// The number of clients.
@@ -78,14 +78,14 @@ struct Shared {
 }
 
 impl Load {
-    /// Starts clients of the server of that stage.
-    pub(crate) fn on(stage: &Stage, pace: Pace) -> Self {
+    /// Starts clients of the server of that harness.
+    pub(crate) fn on(harness: &Harness, pace: Pace) -> Self {
         let shared = Arc::new(Shared {
-            client: stage.admin.clone(),
-            ledger: Ledger::open(&stage.ledger()).unwrap(),
-            applications: Mutex::new(stage.applications.clone()),
+            client: harness.admin.clone(),
+            ledger: Ledger::open(&harness.ledger()).unwrap(),
+            applications: Mutex::new(harness.applications.clone()),
             shown: Mutex::default(),
-            site: stage.site(""),
+            site: harness.site(""),
             made: AtomicUsize::default(),
             is_over: AtomicBool::default(),
             pace,

@@ -16,10 +16,10 @@ use launchway_verifier::{figures::Figures, ledger::Ledger};
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{DEPLOY, Harness, Plan, free_port},
     options::Options,
     process::Server,
     repository,
-    stage::{DEPLOY, Plan, Stage, free_port},
     verdict::Question,
     visitor::{self, Response},
 };
@@ -80,7 +80,7 @@ pub(crate) struct Application {
 
 /// An installation with its tenants.
 pub(crate) struct Tenants {
-    pub(crate) stage: Stage,
+    pub(crate) harness: Harness,
     pub(crate) front: SocketAddr,
     pub(crate) applications: Vec<Application>,
     /// The ids of the sites.
@@ -102,12 +102,12 @@ impl Tenants {
         let wrapper = shape.wrapper.iter().map(|word| (*word).to_owned()).collect();
         let postgres = shape.postgres.clone();
         let plan = Plan { postgres, sites: shape.sites, settings, wrapper, ..Plan::default() };
-        let stage = Stage::set(options, &plan);
-        let sites = stage.applications.clone();
+        let harness = Harness::set(options, &plan);
+        let sites = harness.applications.clone();
         let (organizations, applications, base) = (Vec::new(), Vec::new(), base_image());
         let prints = shape.prints;
-        let mut tenants = Self { stage, front, applications, sites, organizations, base, prints };
-        let _empty = Ledger::open(&tenants.stage.ledger()).unwrap();
+        let mut tenants = Self { harness, front, applications, sites, organizations, base, prints };
+        let _empty = Ledger::open(&tenants.harness.ledger()).unwrap();
         for (position, name) in shape.organizations.iter().enumerate() {
             tenants.add_organization(position, name);
             for number in 1..=shape.applications {
@@ -123,7 +123,7 @@ impl Tenants {
     }
 
     fn add_organization(&mut self, position: usize, name: &str) {
-        let admin = self.stage.admin.clone();
+        let admin = self.harness.admin.clone();
         let organization = match position {
             0 => admin.get("/api/v1/organizations").success(),
             _ => admin.post("/api/v1/organizations", &json!({ "name": name })).success(),
@@ -138,7 +138,7 @@ impl Tenants {
         self.applications.push(Application { name, host, organization, id, version: 0 });
         let position = self.applications.len() - 1;
         self.create(position).expect("the first deployment is accepted");
-        self.stage.applications.push(self.applications[position].id.clone());
+        self.harness.applications.push(self.applications[position].id.clone());
     }
 
     /// Host and name of every application.
@@ -240,7 +240,7 @@ impl Tenants {
 
     /// The ids of the containers of all applications.
     pub(crate) fn containers(&self) -> Vec<String> {
-        let label = format!("label=launchway.instance={}", self.stage.instance());
+        let label = format!("label=launchway.instance={}", self.harness.instance());
         docker(&["ps", "--quiet", "--filter", &label]).lines().map(str::to_owned).collect()
     }
 
@@ -251,13 +251,13 @@ impl Tenants {
 
     /// Starts the server again after it was stopped.
     pub(crate) fn start_server(&mut self) {
-        self.stage.server = Server::start(&self.stage.launch);
+        self.harness.server = Server::start(&self.harness.launch);
     }
 
     /// Asks the verifier about records and engine, when everything has to be at its end within `timeout`.
     pub(crate) fn compare(&self, timeout: Duration) -> Figures {
-        let instance = Some(self.stage.instance().to_owned());
-        let question = Question { instance, ..self.stage.ask_at_rest(timeout) };
+        let instance = Some(self.harness.instance().to_owned());
+        let question = Question { instance, ..self.harness.ask_at_rest(timeout) };
         question.ask().expect("the verifier can read everything")
     }
 
@@ -274,7 +274,7 @@ impl Tenants {
     fn commit(&mut self, position: usize) -> PathBuf {
         let (base, application) = (self.base, &mut self.applications[position]);
         application.version += 1;
-        let folder = self.stage.folder().join("repositories").join(&application.name);
+        let folder = self.harness.folder().join("repositories").join(&application.name);
         let command = if self.prints { PRINTING } else { QUIET };
         let dockerfile = format!(
             "FROM {base}\nSTOPSIGNAL SIGKILL\nCOPY stream /www/cgi-bin/stream\n\
@@ -286,7 +286,7 @@ impl Tenants {
     }
 
     fn accepted(&self, deployment: &Value) -> Option<String> {
-        self.stage.note_accepted(deployment);
+        self.harness.note_accepted(deployment);
         Some(text(deployment))
     }
 

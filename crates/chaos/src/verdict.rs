@@ -12,7 +12,7 @@ use launchway_verifier::{
     ledger::{Fact, Ledger},
 };
 
-use crate::{cluster::is_root, section::Section, stage::Stage};
+use crate::{cluster::is_root, harness::Harness, section::Section};
 
 /// A question to the verifier.
 #[derive(Debug, Clone)]
@@ -86,8 +86,8 @@ pub(crate) fn report_engine(section: &mut Section, figures: &Figures) {
 }
 
 /// Adds an acknowledgement and a log line that never existed: each must be found as lost.
-pub(crate) fn add_false_records(section: &mut Section, stage: &Stage) {
-    add_false_records_to(section, &stage.question(), stage.folder(), &stage.applications[0]);
+pub(crate) fn add_false_records(section: &mut Section, harness: &Harness) {
+    add_false_records_to(section, &harness.question(), harness.folder(), &harness.applications[0]);
 }
 
 /// The same for an installation by its question, with `folder` for a second ledger.

@@ -20,13 +20,13 @@ const NOWHERE: &str = "127.0.0.1:9";
 const SERVER: &str = "trap 'echo bye; exit 0' TERM; echo hello; httpd -f -p 80 & wait";
 
 /// An image, and the containers of an installation; removed when dropped.
-struct Stage {
+struct Harness {
     instance: Uuid,
     image: String,
     traces: Traces,
 }
 
-impl Stage {
+impl Harness {
     #[expect(clippy::disallowed_methods, reason = "each test has an installation of its own")]
     fn new() -> Self {
         let instance = Uuid::now_v7();
@@ -49,7 +49,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Harness {
     fn drop(&mut self) {
         docker(&["image", "rm", &self.image]);
     }
@@ -61,16 +61,18 @@ fn ada() -> Actor {
 
 #[tokio::test]
 async fn a_host_of_containers_conforms() {
-    let stage = Stage::new();
-    check_host(|| async { stage.host() }, stage.image()).await.unwrap_or_else(|failed| panic!("{failed}"));
+    let harness = Harness::new();
+    check_host(|| async { harness.host() }, harness.image())
+        .await
+        .unwrap_or_else(|failed| panic!("{failed}"));
 }
 
 #[tokio::test]
 async fn a_container_is_deployed_restarted_and_stopped() {
-    let stage = Stage::new();
-    let service = Embedded::builder(MemoryStore::new(), stage.host()).build();
+    let harness = Harness::new();
+    let service = Embedded::builder(MemoryStore::new(), harness.host()).build();
     let port = 80.try_into().unwrap();
-    let web = Blueprint::of_image(parsed("web"), parsed("production"), stage.image(), port);
+    let web = Blueprint::of_image(parsed("web"), parsed("production"), harness.image(), port);
     let created = service.applications().create(&ada(), web).await.unwrap();
     let log = async || {
         let lines = service.logs().of_application(&ada(), created.application.id, None, 1000).await.unwrap();
@@ -90,7 +92,7 @@ async fn a_container_is_deployed_restarted_and_stopped() {
         says("Deployed in").await;
         says("hello").await;
         // Somebody kills it.
-        docker(&["kill", &stage.traces.containers()[0]]);
+        docker(&["kill", &harness.traces.containers()[0]]);
         says("The version ended").await;
         says("The application is healthy again").await;
         service.applications().restart(&ada(), created.application.id).await.unwrap();
@@ -105,6 +107,6 @@ async fn a_container_is_deployed_restarted_and_stopped() {
     let deployment = service.deployments().get(&ada(), created.deployment.id).await.unwrap();
     assert_eq!(deployment.status.state, DeploymentState::Deployed);
     let running =
-        docker(&["ps", "--quiet", "--filter", &format!("label=launchway.instance={}", stage.instance)]);
+        docker(&["ps", "--quiet", "--filter", &format!("label=launchway.instance={}", harness.instance)]);
     assert_eq!(running, "");
 }

@@ -8,8 +8,8 @@ use std::{
 use launchway_testkit::{client::Client, postgres::FreshDatabase, server::TestServer};
 
 use crate::{
-    backups::{PopulatedStage, fail, succeed},
-    docker::deployments::stage::Stage,
+    backups::{PopulatedServer, fail, succeed},
+    docker::deployments::harness::Harness,
 };
 
 /// Requests both applications repeatedly while `work` runs; returns the number of requests and of failures.
@@ -37,15 +37,15 @@ fn while_visited(front: &str, work: impl FnOnce()) -> (usize, usize) {
 
 #[test]
 fn sqlite_becomes_postgres_and_back_and_visitors_notice_nothing() {
-    let mut populated = PopulatedStage::on(Stage::on_sqlite);
+    let mut populated = PopulatedServer::on(Harness::on_sqlite);
     populated.is_reached();
     let before = populated.answers();
-    let front = populated.stage.server.front().to_owned();
-    let proxy = populated.stage.server.front_process().unwrap();
+    let front = populated.harness.server.front().to_owned();
+    let proxy = populated.harness.server.front_process().unwrap();
     let target = FreshDatabase::create();
     let url = target.url();
     let (asked, failed) = while_visited(&front, || {
-        let server = &mut populated.stage.server;
+        let server = &mut populated.harness.server;
         let said = fail(server, &["database", "move", "--to", &url]);
         assert!(said.contains("another Launchway is running"), "{said}");
         assert!(server.terminate().success());
@@ -59,20 +59,20 @@ fn sqlite_becomes_postgres_and_back_and_visitors_notice_nothing() {
         assert!(said.contains("the database is not empty"), "{said}");
         server.use_database(Some(target));
         server.restart();
-        populated.stage.reconnect();
+        populated.harness.reconnect();
         populated.is_reached();
     });
     assert!(asked > 100, "{asked}");
     assert_eq!(failed, 0, "of {asked}");
-    assert_eq!(populated.stage.server.front_process(), Some(proxy));
+    assert_eq!(populated.harness.server.front_process(), Some(proxy));
     assert_eq!(populated.answers(), before);
-    assert!(!succeed(&populated.stage.server, &["audit", "verify"]).contains("BROKEN"));
-    let again = populated.stage.redeploy(&populated.application);
-    populated.stage.deployed(&again);
+    assert!(!succeed(&populated.harness.server, &["audit", "verify"]).contains("BROKEN"));
+    let again = populated.harness.redeploy(&populated.application);
+    populated.harness.deployed(&again);
 
     // And back, to another file than before, which is still there.
     let before = populated.answers();
-    let server = &mut populated.stage.server;
+    let server = &mut populated.harness.server;
     server.terminate();
     let file = server.data_dir().join("back.db");
     let url = format!("sqlite://{}", file.display());
@@ -80,9 +80,9 @@ fn sqlite_becomes_postgres_and_back_and_visitors_notice_nothing() {
     server.use_database(None);
     server.set("LAUNCHWAY_DATABASE_URL", &url);
     server.restart();
-    populated.stage.reconnect();
+    populated.harness.reconnect();
     assert_eq!(populated.answers(), before);
-    assert!(!succeed(&populated.stage.server, &["audit", "verify"]).contains("BROKEN"));
+    assert!(!succeed(&populated.harness.server, &["audit", "verify"]).contains("BROKEN"));
 }
 
 #[test]

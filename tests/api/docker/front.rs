@@ -14,13 +14,13 @@ use launchway_testkit::server::WITH_A_FRONT;
 use serde_json::{Value, json};
 
 use crate::docker::deployments::{
+    harness::{Harness, spec},
     repository::Repository,
-    stage::{Stage, spec},
 };
 
 /// A server with an engine and a front proxy.
-fn stage() -> Stage {
-    Stage::on_sqlite(&[WITH_A_FRONT])
+fn harness() -> Harness {
+    Harness::on_sqlite(&[WITH_A_FRONT])
 }
 
 /// The body of a request that publishes a repository's files.
@@ -33,13 +33,13 @@ pub(crate) fn site(name: &str, repository: &Repository) -> Value {
 
 /// Returns the page at a host.
 #[track_caller]
-pub(crate) fn page(stage: &Stage, host: &str) -> String {
-    let answer = stage.server.visitor(host).get("/");
+pub(crate) fn page(harness: &Harness, host: &str) -> String {
+    let answer = harness.server.visitor(host).get("/");
     assert_eq!(answer.status, 200, "{host}: {answer:?}");
     answer.text.trim_end().to_owned()
 }
 
 /// Returns the status at a host.
-fn status(stage: &Stage, host: &str) -> u16 {
-    stage.server.visitor(host).get("/").status
+fn status(harness: &Harness, host: &str) -> u16 {
+    harness.server.visitor(host).get("/").status
 }

@@ -3,10 +3,10 @@
 mod compositions;
 mod extensions;
 mod failures;
+mod harness;
 mod isolation;
 mod lifecycle;
 mod nodes;
 mod packet_filter;
 mod registry;
 mod scenarios;
-mod stage;

@@ -7,19 +7,21 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use super::{EXTENSIONS, definition, end_of, forked, started, text};
-use crate::{docker::deployments::stage::Stage, wait::until};
+use crate::{docker::deployments::harness::Harness, wait::until};
 
 mod on_sqlite {
     use super::*;
 
     #[test]
     fn an_extension_installs_a_service_that_is_reached_by_its_name() {
-        super::an_extension_installs_a_service_that_is_reached_by_its_name(Stage::on_sqlite(&[WITH_A_FRONT]));
+        super::an_extension_installs_a_service_that_is_reached_by_its_name(Harness::on_sqlite(&[
+            WITH_A_FRONT,
+        ]));
     }
 
     #[test]
     fn a_failed_run_brings_back_what_it_replaced() {
-        super::a_failed_run_brings_back_what_it_replaced(Stage::on_sqlite(&[]));
+        super::a_failed_run_brings_back_what_it_replaced(Harness::on_sqlite(&[]));
     }
 }
 
@@ -28,7 +30,7 @@ mod on_postgres {
 
     #[test]
     fn an_extension_installs_a_service_that_is_reached_by_its_name() {
-        super::an_extension_installs_a_service_that_is_reached_by_its_name(Stage::on_postgres(&[
+        super::an_extension_installs_a_service_that_is_reached_by_its_name(Harness::on_postgres(&[
             WITH_A_FRONT,
         ]));
     }
@@ -58,16 +60,16 @@ pub(crate) fn check(expected: &str) -> Value {
     }})
 }
 
-fn an_extension_installs_a_service_that_is_reached_by_its_name(stage: Stage) {
-    let admin = &stage.admin;
+fn an_extension_installs_a_service_that_is_reached_by_its_name(harness: Harness) {
+    let admin = &harness.admin;
     let key = forked(admin, &service("hello", check("hello")));
     let done = end_of(admin, &started(admin, &key, &json!({})));
     assert_eq!(done["status"], "completed", "{}", text(&done["execution_log"]));
     until("the page by its name", || {
-        let answer = stage.server.visitor("pages.example").get("/");
+        let answer = harness.server.visitor("pages.example").get("/");
         (answer.status == 200 && answer.text == "hello\n").then_some(())
     });
-    let [container] = &stage.engine.containers()[..] else { panic!("one container is left") };
+    let [container] = &harness.engine.containers()[..] else { panic!("one container is left") };
     let environment = docker(&["container", "inspect", "--format", "{{.Config.Env}}", container]);
     assert!(environment.contains("WHO=ada"), "{environment}");
 
@@ -83,7 +85,7 @@ fn an_extension_installs_a_service_that_is_reached_by_its_name(stage: Stage) {
     // Another address after the engine started it anew is noticed.
     docker(&["container", "restart", "--time", "0", container]);
     until("the page after a restart", || {
-        (stage.server.visitor("pages.example").get("/").status == 200).then_some(())
+        (harness.server.visitor("pages.example").get("/").status == 200).then_some(())
     });
 
     // It is removed without its volume, which stays until it is removed explicitly.
@@ -92,17 +94,17 @@ fn an_extension_installs_a_service_that_is_reached_by_its_name(stage: Stage) {
     assert_eq!(volumes().lines().count(), 1);
     let answer = admin.post(&format!("{EXTENSIONS}/{key}/uninstall"), &json!({}));
     assert_eq!(answer.message(), "Extension uninstall started");
-    until("the end of the container", || stage.engine.containers().is_empty().then_some(()));
+    until("the end of the container", || harness.engine.containers().is_empty().then_some(()));
     until("the end of the name", || {
-        (stage.server.visitor("pages.example").get("/").status == 404).then_some(())
+        (harness.server.visitor("pages.example").get("/").status == 404).then_some(())
     });
     assert_eq!(volumes().lines().count(), 1);
     admin.post(&format!("{EXTENSIONS}/{key}/uninstall"), &json!({"volumes": true})).success();
     until("the end of the volume", || volumes().is_empty().then_some(()));
 }
 
-fn a_failed_run_brings_back_what_it_replaced(stage: Stage) {
-    let admin = &stage.admin;
+fn a_failed_run_brings_back_what_it_replaced(harness: Harness) {
+    let admin = &harness.admin;
     let last = json!({"name": "Fail", "type": "docker", "properties": {
         "action": "run", "name": "fail", "image": base_image(), "command": ["sh", "-c", "[ $WHO = ada ]"],
         "environment": {"WHO": "{{ who }}"}, "detach": "false",
@@ -110,7 +112,7 @@ fn a_failed_run_brings_back_what_it_replaced(stage: Stage) {
     let key = forked(admin, &service("hello", last));
     let done = end_of(admin, &started(admin, &key, &json!({})));
     assert_eq!(done["status"], "completed", "{}", text(&done["execution_log"]));
-    let [before] = &stage.engine.containers()[..] else { panic!("one container is left") };
+    let [before] = &harness.engine.containers()[..] else { panic!("one container is left") };
 
     let done = end_of(admin, &started(admin, &key, &json!({"who": "eve"})));
     assert_eq!(
@@ -119,7 +121,7 @@ fn a_failed_run_brings_back_what_it_replaced(stage: Stage) {
         "{}",
         text(&done["execution_log"])
     );
-    let [after] = &stage.engine.containers()[..] else { panic!("one container is left") };
+    let [after] = &harness.engine.containers()[..] else { panic!("one container is left") };
     assert_eq!(after, before);
     assert_eq!(docker(&["container", "inspect", "--format", "{{.State.Running}}", after]), "true");
 }
@@ -134,8 +136,8 @@ fn publishing(name: &str, port: &str) -> String {
 
 #[test]
 fn a_run_without_a_free_host_port_is_a_conflict() {
-    let stage = Stage::on_sqlite(&[("LAUNCHWAY_EXTENSION_PORTS", "23870-23870")]);
-    let admin = &stage.admin;
+    let harness = Harness::on_sqlite(&[("LAUNCHWAY_EXTENSION_PORTS", "23870-23870")]);
+    let admin = &harness.admin;
     let first = forked(admin, &publishing("first", "0:80"));
     let done = end_of(admin, &started(admin, &first, &json!({})));
     assert_eq!(done["status"], "completed", "{}", text(&done["execution_log"]));

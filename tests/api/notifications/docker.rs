@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{Fixture, Start, WEBHOOK, allowing, body, from_both_databases, only, settled, text};
 use crate::{
     docker::deployments::{
+        harness::{DEPLOY, Harness, spec},
         repository::web_server_by,
-        stage::{DEPLOY, Stage, spec},
     },
     wait::until,
 };
@@ -48,33 +48,33 @@ fn who_cancels_a_deployment_or_replaces_one_is_named(start: Start) {
     settled(&fixture.admin, "delivered", 2);
 }
 
-mod on_a_stage {
+mod with_an_engine {
     use super::*;
 
     #[test]
     fn on_sqlite() {
-        what_is_published_and_what_fails_is_announced(Stage::on_sqlite);
+        what_is_published_and_what_fails_is_announced(Harness::on_sqlite);
     }
 
     #[test]
     fn on_postgres() {
-        what_is_published_and_what_fails_is_announced(Stage::on_postgres);
+        what_is_published_and_what_fails_is_announced(Harness::on_postgres);
     }
 }
 
-fn what_is_published_and_what_fails_is_announced(start: fn(&[(&str, &str)]) -> Stage) {
+fn what_is_published_and_what_fails_is_announced(start: fn(&[(&str, &str)]) -> Harness) {
     let receiver = TestReceiver::taking();
     let allowed = allowing(&receiver);
-    let stage = start(&[
+    let harness = start(&[
         ("LAUNCHWAY_OUTBOUND_ALLOW", &allowed),
         ("LAUNCHWAY_PUBLIC_URL", "https://launchway.example.com"),
     ]);
-    super::add_channel(&stage.admin, "generic", &receiver.url());
-    let site = stage.repository("site");
+    super::add_channel(&harness.admin, "generic", &receiver.url());
+    let site = harness.repository("site");
     let commit = site.write("index.html", "a page").commit();
     let mut spec = spec("site", &site);
     (spec["build_pack"], spec["health_check_path"]) = (json!("static"), json!(""));
-    let (id, first) = stage.create_live(&spec);
+    let (id, first) = harness.create_live(&spec);
     let message = only(&receiver.wait_for(1), "deployment.succeeded");
     let data = &message["data"];
     assert_eq!((&data["application_id"], &data["deployment_id"]), (&json!(id), &first["id"]));
@@ -86,43 +86,43 @@ fn what_is_published_and_what_fails_is_announced(start: fn(&[(&str, &str)]) -> S
     assert_eq!(data["url"], url.as_str());
     assert!(data.get("last_lines").is_none() && data.get("reason").is_none(), "{data}");
 
-    let second = stage.change(&id, &json!({"branch": "nowhere"}));
-    stage.failed(&second);
+    let second = harness.change(&id, &json!({"branch": "nowhere"}));
+    harness.failed(&second);
     let message = only(&receiver.wait_for(2), "deployment.failed");
     let data = &message["data"];
     assert_eq!(data["deployment_id"], second.as_str());
     assert!(!text(&data["reason"]).is_empty(), "{data}");
     let lines: Vec<String> = data["last_lines"].as_array().unwrap().iter().map(text).collect();
-    let story = stage.story_of(&second);
+    let story = harness.story_of(&second);
     assert!(!lines.is_empty() && lines.len() <= 15);
     assert!(lines.iter().all(|line| story.contains(line.as_str())), "{lines:?} of {story}");
 
     site.write("index.html", "a newer page").commit();
-    stage.deployed(&stage.change(&id, &json!({"branch": "main"})));
-    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
-    stage.deployed(&text(&back["id"]));
+    harness.deployed(&harness.change(&id, &json!({"branch": "main"})));
+    let back = harness.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
+    harness.deployed(&text(&back["id"]));
     let message: Vec<Value> = receiver.wait_for(4).iter().map(body).collect();
     let back = message.iter().find(|message| message["data"]["deployment_id"] == back["id"]).unwrap();
     assert_eq!((&back["type"], &back["data"]["rollback_to"]), (&json!("deployment.succeeded"), &first["id"]));
-    settled(&stage.admin, "delivered", 4);
+    settled(&harness.admin, "delivered", 4);
 }
 
 #[test]
 fn a_version_that_does_not_stay_up_is_reported_once() {
     let receiver = TestReceiver::taking();
     let allowed = allowing(&receiver);
-    let stage = Stage::on_sqlite(&[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);
-    stage.admin.post(WEBHOOK, &json!({"type": "generic", "webhook_url": receiver.url()})).success();
-    let repository = stage.repository("shop");
+    let harness = Harness::on_sqlite(&[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);
+    harness.admin.post(WEBHOOK, &json!({"type": "generic", "webhook_url": receiver.url()})).success();
+    let repository = harness.repository("shop");
     let dying = web_server_by("", "httpd -p 8080 -h /www; echo alive; sleep 2; exit 1");
     repository.write("Dockerfile", dying).write("index.html", "a page").commit();
-    let (id, deployment) = stage.create_live(&spec("shop", &repository));
+    let (id, deployment) = harness.create_live(&spec("shop", &repository));
     only(&receiver.wait_for(1), "deployment.succeeded");
-    until("the failure", || (stage.application(&id)["status"]["status"] == "failed").then_some(()));
+    until("the failure", || (harness.application(&id)["status"]["status"] == "failed").then_some(()));
     let message = only(&receiver.wait_for(2), "deployment.failed");
     assert_eq!(message["data"]["deployment_id"], deployment["id"]);
     assert!(text(&message["data"]["reason"]).contains("keeps restarting"), "{message}");
-    settled(&stage.admin, "delivered", 2);
+    settled(&harness.admin, "delivered", 2);
 }
 
 #[test]

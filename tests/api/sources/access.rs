@@ -3,7 +3,7 @@
 use launchway_testkit::people::join;
 use serde_json::json;
 
-use super::stage::{Developer, SHOP, git, on_both, token};
+use super::harness::{Developer, SHOP, git, on_both, token};
 
 on_both!(a_token_needs_the_permission, others_see_no_repository, the_protocol_is_that_of_git);
 

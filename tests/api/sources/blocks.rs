@@ -8,7 +8,7 @@ use launchway_testkit::{client::Client, people::join};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::stage::{DEPLOY, Developer, SHOP, on_both, token};
+use super::harness::{DEPLOY, Developer, SHOP, on_both, token};
 
 on_both!(
     blocks_are_sent_once_and_deployed,
@@ -81,13 +81,14 @@ fn blocks_are_sent_once_and_deployed(ada: Developer) {
     assert_eq!(deployment["application"]["build_pack"], "static");
     assert_eq!(ada.finished(&id)[0]["status"]["status"], "deployed");
     let commit = deployment["commit_hash"].as_str().unwrap();
-    let listed = super::stage::git(&ada.hosted(&id), &["--git-dir=.", "ls-tree", "-r", commit]);
+    let listed = super::harness::git(&ada.hosted(&id), &["--git-dir=.", "ls-tree", "-r", commit]);
     let listed = String::from_utf8(listed.stdout).unwrap();
     let modes: Vec<_> = listed.lines().map(|line| (&line[..6], line.split('\t').nth(1).unwrap())).collect();
     let expected =
         [("100755", "bin/run"), ("100644", "docs/a.txt"), ("100644", "index.html"), ("120000", "latest")];
     assert_eq!(modes, expected);
-    let text = super::stage::git(&ada.hosted(&id), &["--git-dir=.", "show", &format!("{commit}:docs/a.txt")]);
+    let text =
+        super::harness::git(&ada.hosted(&id), &["--git-dir=.", "show", &format!("{commit}:docs/a.txt")]);
     assert_eq!(text.stdout, b"onea page");
     // The digest belongs to the version: to its redeployment and to a rollback, and not to a push.
     ada.admin.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::stage::{Developer, SHOP, on_both};
+use super::harness::{Developer, SHOP, on_both};
 
 on_both!(a_push_creates_the_application, what_cannot_be_built_creates_nothing);
 

@@ -4,7 +4,7 @@ use std::{fs, io::Write as _, path::Path, process::Stdio};
 
 use data_encoding::HEXLOWER;
 
-use super::stage::{Developer, SHOP, command, git, on_both};
+use super::harness::{Developer, SHOP, command, git, on_both};
 
 on_both!(unsafe_trees_are_refused, only_branches_and_tags_are_accepted);
 

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::stage::{Developer, SHOP, command, git, on_both};
+use super::harness::{Developer, SHOP, command, git, on_both};
 
 on_both!(
     what_a_killed_server_began_is_finished,

@@ -1,6 +1,6 @@
 //! Several servers of one installation.
 
-use super::stage::{Developer, SHOP};
+use super::harness::{Developer, SHOP};
 use crate::wait::until;
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use super::stage::{DEPLOY, Developer, SHOP, command, git, on_both};
+use super::harness::{DEPLOY, Developer, SHOP, command, git, on_both};
 use crate::wait::until;
 
 on_both!(

@@ -4,7 +4,7 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::stage::{DEPLOY, Developer, SHOP, on_both, token};
+use super::harness::{DEPLOY, Developer, SHOP, on_both, token};
 
 on_both!(
     an_upload_creates_and_deploys_an_application,

@@ -134,78 +134,81 @@ fn every_code_host_opens_updates_and_closes_a_preview(server: TestServer) {
 }
 
 fn an_application_without_previews_gets_none(server: TestServer) {
-    let stage = Previewed::by(server, Host::GitHub);
-    set(&stage.admin, &stage.id, &json!({"enabled": false}));
+    let harness = Previewed::by(server, Host::GitHub);
+    set(&harness.admin, &harness.id, &json!({"enabled": false}));
     let url = sent_url(Host::GitHub);
-    let message = stage.send(Host::GitHub, Happened::Opened, &request(&url, FIRST));
+    let message = harness.send(Host::GitHub, Happened::Opened, &request(&url, FIRST));
     assert_eq!(message, "Ignored pull request 7: no application of the repository has previews");
     // A request that has one keeps it until it is closed.
-    set(&stage.admin, &stage.id, &json!({"enabled": true}));
-    assert_eq!(stage.send(Host::GitHub, Happened::Opened, &request(&url, FIRST)), DONE);
-    set(&stage.admin, &stage.id, &json!({"enabled": false}));
-    assert_eq!(names(&stage.admin), ["pr-7-site", "site"]);
-    assert_eq!(stage.send(Host::GitHub, Happened::Merged, &request(&url, FIRST)), DONE);
-    assert_eq!(names(&stage.admin), ["site"]);
+    set(&harness.admin, &harness.id, &json!({"enabled": true}));
+    assert_eq!(harness.send(Host::GitHub, Happened::Opened, &request(&url, FIRST)), DONE);
+    set(&harness.admin, &harness.id, &json!({"enabled": false}));
+    assert_eq!(names(&harness.admin), ["pr-7-site", "site"]);
+    assert_eq!(harness.send(Host::GitHub, Happened::Merged, &request(&url, FIRST)), DONE);
+    assert_eq!(names(&harness.admin), ["site"]);
 }
 
 fn a_request_into_another_branch_gets_no_preview(server: TestServer) {
-    let stage = Previewed::by(server, Host::GitLab);
+    let harness = Previewed::by(server, Host::GitLab);
     let url = sent_url(Host::GitLab);
     let mut delivery = request(&url, FIRST).by(Host::GitLab, Happened::Opened);
     delivery.body = delivery.body.replace(r#""target_branch":"main""#, r#""target_branch":"next""#);
-    let message = handled(&delivery.send(&stage.server.client(), &stage.secret));
+    let message = handled(&delivery.send(&harness.server.client(), &harness.secret));
     assert_eq!(
         message,
         "Ignored merge request 7: no application with previews deploys its target branch `next`"
     );
-    assert_eq!(names(&stage.admin), ["site"]);
+    assert_eq!(names(&harness.admin), ["site"]);
 }
 
 fn late_and_repeated_reports_make_no_preview(server: TestServer) {
-    let stage = Previewed::by(server, Host::Gitea);
+    let harness = Previewed::by(server, Host::Gitea);
     let url = sent_url(Host::Gitea);
     let (first, second) = (request(&url, FIRST), request(&url, SECOND));
-    assert_eq!(stage.send(Host::Gitea, Happened::Opened, &first), DONE);
-    assert_eq!(stage.send(Host::Gitea, Happened::Closed, &first), DONE);
-    assert_eq!(stage.send(Host::Gitea, Happened::Updated, &second), "Ignored pull request 7: it was closed");
+    assert_eq!(harness.send(Host::Gitea, Happened::Opened, &first), DONE);
+    assert_eq!(harness.send(Host::Gitea, Happened::Closed, &first), DONE);
+    assert_eq!(
+        harness.send(Host::Gitea, Happened::Updated, &second),
+        "Ignored pull request 7: it was closed"
+    );
     let again = first.by(Host::Gitea, Happened::Opened).called("another id");
-    let message = handled(&again.send(&stage.server.client(), &stage.secret));
+    let message = handled(&again.send(&harness.server.client(), &harness.secret));
     assert_eq!(message, "Ignored pull request 7: it was closed");
-    assert_eq!(names(&stage.admin), ["site"]);
-    assert_eq!(stage.send(Host::Gitea, Happened::Reopened, &second), DONE);
-    assert_eq!(names(&stage.admin), ["pr-7-site", "site"]);
+    assert_eq!(names(&harness.admin), ["site"]);
+    assert_eq!(harness.send(Host::Gitea, Happened::Reopened, &second), DONE);
+    assert_eq!(names(&harness.admin), ["pr-7-site", "site"]);
     // The same commit needs no other deployment.
     let same = second.by(Host::Gitea, Happened::Updated).called("edited");
-    let message = handled(&same.send(&stage.server.client(), &stage.secret));
+    let message = handled(&same.send(&harness.server.client(), &harness.secret));
     assert_eq!(message, "Ignored pull request 7: commit ec26c3e is known already");
     // A signature of another secret changes nothing.
     let forged = second.by(Host::Gitea, Happened::Closed).called("forged");
-    forged.send(&stage.server.client(), "another secret that is long").failure(401, "invalid_signature");
-    assert_eq!(names(&stage.admin), ["pr-7-site", "site"]);
+    forged.send(&harness.server.client(), "another secret that is long").failure(401, "invalid_signature");
+    assert_eq!(names(&harness.admin), ["pr-7-site", "site"]);
 }
 
 fn deleting_an_application_deletes_its_previews(server: TestServer) {
-    let stage = Previewed::by(server, Host::Forgejo);
+    let harness = Previewed::by(server, Host::Forgejo);
     let url = sent_url(Host::Forgejo);
     for number in [7, 8] {
         let request = Request { number, ..request(&url, FIRST) };
-        assert_eq!(stage.send(Host::Forgejo, Happened::Opened, &request), DONE);
+        assert_eq!(harness.send(Host::Forgejo, Happened::Opened, &request), DONE);
     }
-    assert_eq!(names(&stage.admin), ["pr-7-site", "pr-8-site", "site"]);
+    assert_eq!(names(&harness.admin), ["pr-7-site", "pr-8-site", "site"]);
     // One that is deleted by hand is made again by the next change of its request.
-    let running = previews(&stage.admin, &stage.id)[0]["application_id"].as_str().unwrap().to_owned();
-    stage.admin.delete(&format!("{DEPLOY}?id={running}")).success();
-    assert_eq!(names(&stage.admin), ["pr-8-site", "site"]);
-    assert_eq!(stage.send(Host::Forgejo, Happened::Updated, &request(&url, SECOND)), DONE);
-    assert_eq!(names(&stage.admin), ["pr-7-site", "pr-8-site", "site"]);
-    stage.admin.delete(&format!("{DEPLOY}?id={}", stage.id)).success();
-    assert_eq!(names(&stage.admin), Vec::<String>::new());
+    let running = previews(&harness.admin, &harness.id)[0]["application_id"].as_str().unwrap().to_owned();
+    harness.admin.delete(&format!("{DEPLOY}?id={running}")).success();
+    assert_eq!(names(&harness.admin), ["pr-8-site", "site"]);
+    assert_eq!(harness.send(Host::Forgejo, Happened::Updated, &request(&url, SECOND)), DONE);
+    assert_eq!(names(&harness.admin), ["pr-7-site", "pr-8-site", "site"]);
+    harness.admin.delete(&format!("{DEPLOY}?id={}", harness.id)).success();
+    assert_eq!(names(&harness.admin), Vec::<String>::new());
 }
 
 fn settings_are_checked_and_kept(server: TestServer) {
-    let stage = Previewed::by(server, Host::GitHub);
-    let path = format!("{DEPLOY}/previews/settings?id={}", stage.id);
-    let shown = stage.admin.get(&path).success();
+    let harness = Previewed::by(server, Host::GitHub);
+    let path = format!("{DEPLOY}/previews/settings?id={}", harness.id);
+    let shown = harness.admin.get(&path).success();
     assert_eq!(
         (&shown["enabled"], &shown["limit"], &shown["lifetime_hours"], &shown["run_commands"]),
         (&json!(true), &json!(5), &json!(168), &json!(false))
@@ -214,14 +217,14 @@ fn settings_are_checked_and_kept(server: TestServer) {
         "limit": 50, "lifetime_hours": 2160, "shared_variables": ["B", "A"], "run_commands": true,
         "environment_variables": {"MODE": "preview"}, "build_variables": {"LEVEL": "1"},
     });
-    let changed = set(&stage.admin, &stage.id, &change);
-    assert_eq!(stage.admin.get(&path).success(), changed);
+    let changed = set(&harness.admin, &harness.id, &change);
+    assert_eq!(harness.admin.get(&path).success(), changed);
     assert_eq!(
         (&changed["shared_variables"], &changed["environment_variables"], &changed["build_variables"]),
         (&json!(["A", "B"]), &json!(r#"{"MODE":"preview"}"#), &json!(r#"{"LEVEL":"1"}"#))
     );
     // Absent fields keep their values.
-    let changed = set(&stage.admin, &stage.id, &json!({"limit": 1}));
+    let changed = set(&harness.admin, &harness.id, &json!({"limit": 1}));
     assert_eq!((&changed["limit"], &changed["lifetime_hours"]), (&json!(1), &json!(2160)));
     for wrong in [
         json!({"limit": 0}),
@@ -232,26 +235,26 @@ fn settings_are_checked_and_kept(server: TestServer) {
         json!({"environment_variables": {"A B": "c"}}),
         json!({"enabled": "yes"}),
     ] {
-        stage.admin.put(&path, &wrong).failure(400, "validation_failed");
+        harness.admin.put(&path, &wrong).failure(400, "validation_failed");
     }
     // What has no requests has no previews.
     let image = json!({
         "name": "image", "repository": "registry.example/shop", "port": 8080, "environment": "production",
         "build_pack": "image",
     });
-    let image = create(&stage.admin, &image);
+    let image = create(&harness.admin, &image);
     let path = format!("{DEPLOY}/previews/settings?id={image}");
-    stage.admin.put(&path, &json!({"enabled": true})).failure(409, "conflict");
+    harness.admin.put(&path, &json!({"enabled": true})).failure(409, "conflict");
     let url = sent_url(Host::GitHub);
-    assert_eq!(stage.send(Host::GitHub, Happened::Opened, &request(&url, FIRST)), DONE);
-    let preview = previews(&stage.admin, &stage.id)[0]["application_id"].as_str().unwrap().to_owned();
+    assert_eq!(harness.send(Host::GitHub, Happened::Opened, &request(&url, FIRST)), DONE);
+    let preview = previews(&harness.admin, &harness.id)[0]["application_id"].as_str().unwrap().to_owned();
     let path = format!("{DEPLOY}/previews/settings?id={preview}");
-    stage.admin.put(&path, &json!({"enabled": true})).failure(409, "conflict");
+    harness.admin.put(&path, &json!({"enabled": true})).failure(409, "conflict");
     // Of others, or of nobody.
     let unknown = "0190a5d4-7c1e-7000-8000-000000000000";
     for path in
         [format!("{DEPLOY}/previews?id={unknown}"), format!("{DEPLOY}/previews/settings?id={unknown}")]
     {
-        stage.admin.get(&path).failure(404, "not_found");
+        harness.admin.get(&path).failure(404, "not_found");
     }
 }

@@ -51,14 +51,14 @@ fn search(section: &mut Section, options: &Options, cluster: Option<Cluster>) {
     search.answers(&installation);
     search.messages(&installation);
     search.engine(&installation);
-    let images = installation.stage.engine().images();
+    let images = installation.harness.engine().images();
     let histories = images.iter().map(|image| docker(&["history", "--no-trunc", image]));
     let kept = histories.filter(|message| net.caught(message.as_bytes()).contains(BUILD_VARIABLE)).count();
     // Once while the write-ahead log exists, and once after its checkpoint.
-    search.files("data folder", &installation.stage.data());
-    installation.stage.server.terminate();
-    search.files("data folder", &installation.stage.data());
-    let log = fs::read(&installation.stage.launch.log).unwrap();
+    search.files("data folder", &installation.harness.data());
+    installation.harness.server.terminate();
+    search.files("data folder", &installation.harness.data());
+    let log = fs::read(&installation.harness.launch.log).unwrap();
     search.look("log of the server", "server.log", &log);
     if let Some(cluster) = &cluster {
         for (table, rows) in cluster.tables() {

@@ -9,10 +9,10 @@ use std::{
 
 use super::kills::seconds;
 use crate::{
+    harness::{Harness, Plan},
     load::{Load, STEADY},
     options::Options,
     section::Section,
-    stage::{Plan, Stage},
     verdict,
 };
 
@@ -41,44 +41,44 @@ pub(crate) fn run(options: &Options) -> Section {
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let plan = Plan { sites: 3, containers: 1, settings, ..Plan::default() };
-    let mut stage = Stage::set(options, &plan);
+    let mut harness = Harness::set(options, &plan);
     let rounds = options.count(1, 8);
     let (mut slowest, mut not_at_their_end, mut unexpected, mut last) = (Duration::ZERO, 0, 0, None);
     for _ in 0..rounds {
         for days in DAYS {
-            let load = Load::on(&stage, STEADY);
+            let load = Load::on(&harness, STEADY);
             sleep(Duration::from_millis(1500));
             // Ends the load first: its requests would supersede the deployments that are queued at the
             // jump.
             let responses = load.end();
             jump(&offset, days);
             unexpected += responses.odd() + responses.unanswered;
-            let (figures, rest) = stage.wait_until_finished(REST);
+            let (figures, rest) = harness.wait_until_finished(REST);
             eprintln!("  {days}: {} open after {}", figures.not_terminal, seconds(rest));
             not_at_their_end += figures.not_terminal;
             slowest = slowest.max(rest);
             last = Some(figures);
         }
     }
-    let has_ended = stage.server.exit().is_some();
+    let has_ended = harness.server.exit().is_some();
     section.note("jumps", rounds * DAYS.len());
     section.never("answers other than 200, or none", unexpected);
     section.never("ends of the server", usize::from(has_ended));
     section.never("deployments and jobs not at their end 60 s after a jump", not_at_their_end);
     section.note("longest until everything was at its end after a jump", seconds(slowest));
-    let holds = session_is_accepted(&stage);
+    let holds = session_is_accepted(&harness);
     section.goal("the session of the beginning holds", holds, "true", holds);
     let figures = last.expect("there was a jump");
     verdict::add_figures(&mut section, &figures);
     verdict::report_engine(&mut section, &figures);
-    verdict::add_false_records(&mut section, &stage);
+    verdict::add_false_records(&mut section, &harness);
     jump(&offset, "+8d");
-    section.control("eight days ahead the session is refused", usize::from(!session_is_accepted(&stage)));
+    section.control("eight days ahead the session is refused", usize::from(!session_is_accepted(&harness)));
     section
 }
 
-fn session_is_accepted(stage: &Stage) -> bool {
-    stage.admin.get("/api/v1/user/settings").status == 200
+fn session_is_accepted(harness: &Harness) -> bool {
+    harness.admin.get("/api/v1/user/settings").status == 200
 }
 
 /// Replaces the offset atomically: the server may read the file at any time.

@@ -17,9 +17,9 @@ use self::{
 use crate::{
     cluster::Cluster,
     document::{Operation, operations},
+    harness::Harness,
     options::Options,
     section::Section,
-    stage::Stage,
 };
 
 const METHOD: &str = "\
@@ -82,18 +82,18 @@ fn without_summaries(mut document: Value) -> Value {
 fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Option<String>) {
     let database = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
     let mut installation = Installation::populated(options, postgres);
-    let stage = &installation.stage;
-    let document = format!("{}/api/v1/openapi.json", stage.launch.url);
+    let harness = &installation.harness;
+    let document = format!("{}/api/v1/openapi.json", harness.launch.url);
     let (seconds, examples) = (options.count(180, 480), options.count(5, 60));
-    let options = RunOptions { document: &document, base: &stage.launch.url, seconds, examples, only: &[] };
+    let options = RunOptions { document: &document, base: &harness.launch.url, seconds, examples, only: &[] };
     let report = tool.run(&options, &installation.real);
-    let documented = operations(&stage.admin.get("/api/v1/openapi.json").json());
+    let documented = operations(&harness.admin.get("/api/v1/openapi.json").json());
     // The tool reads the document itself, and does not test its endpoint.
     let documented = documented.iter().filter(|operation| !operation.path.ends_with("/openapi.json"));
     let documented: Vec<_> = documented.map(Operation::name).collect();
     add_figures(section, database, &report, &documented);
 
-    let proxy = spoiling(stage);
+    let proxy = spoiling(harness);
     let base = format!("http://127.0.0.1:{}", proxy.port);
     let only = [RENAMED, BROKEN];
     let options = RunOptions { document: &document, base: &base, seconds: 10, examples: 5, only: &only };
@@ -101,7 +101,7 @@ fn compare(section: &mut Section, options: &Options, tool: &Tool, postgres: Opti
     let noticed = |words: &str| usize::try_from(report.wrong(words)).unwrap_or(usize::MAX);
     section.control(&format!("{database}: answers with a renamed field, reported"), noticed(RENAMED));
     section.control(&format!("{database}: answers of 500, reported"), noticed(BROKEN));
-    let has_ended = installation.stage.server.exit().is_some();
+    let has_ended = installation.harness.server.exit().is_some();
     section.never(&format!("{database}: ends of the server"), usize::from(has_ended));
 }
 
@@ -133,8 +133,8 @@ fn add_figures(section: &mut Section, database: &str, report: &Report, documente
 }
 
 /// A proxy that falsifies two operations.
-fn spoiling(stage: &Stage) -> Receiver {
-    let server = Client::new(&stage.launch.url);
+fn spoiling(harness: &Harness) -> Receiver {
+    let server = Client::new(&harness.launch.url);
     Receiver::talking(move |conversation| {
         let Some(request) = conversation.read_request() else { return };
         let mut words = request.line.split(' ');

@@ -10,9 +10,9 @@ use launchway_verifier::figures::Figures;
 
 use super::kills::seconds;
 use crate::{
+    harness::{DEPLOY, Harness, Plan},
     options::Options,
     section::Section,
-    stage::{DEPLOY, Plan, Stage},
     tracer::{Fault, Tracer},
 };
 
@@ -144,10 +144,10 @@ fn all_points(options: &Options) -> Vec<Seen> {
         for installation in 0..INSTALLATIONS {
             let (courses, seen) = (&courses, &seen);
             scope.spawn(move || {
-                let mut stage = Stage::set(options, &Plan { sites: 2, containers: 1, ..Plan::default() });
+                let mut harness = Harness::set(options, &Plan { sites: 2, containers: 1, ..Plan::default() });
                 let mut turn = installation;
                 while let Some((kind, number)) = next_point(courses, &mut turn) {
-                    if !one_point(&mut stage, &KINDS[kind], number, &seen[kind]) {
+                    if !one_point(&mut harness, &KINDS[kind], number, &seen[kind]) {
                         let course = &mut lock(courses)[kind];
                         course.end = course.end.min(number);
                     }
@@ -178,19 +178,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Tries one point. Returns whether the deployment had that many calls.
-fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) -> bool {
+fn one_point(harness: &mut Harness, kind: &Kind, number: usize, seen: &Mutex<Seen>) -> bool {
     // Only a crash can leave something on the engine; errors are tried faster with a site.
     let place = if kind.fault == Fault::Death { CONTAINER } else { SITE };
-    let application = stage.applications[place].clone();
-    let writer = stage.server.thread(WRITER);
-    let tracer = Tracer::attach(writer, kind.calls, kind.fault, number, stage.folder());
-    let status = stage.redeploy(&application);
-    let has_injected = wait_for_the_end(stage, &application, &tracer);
-    let is_read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
+    let application = harness.applications[place].clone();
+    let writer = harness.server.thread(WRITER);
+    let tracer = Tracer::attach(writer, kind.calls, kind.fault, number, harness.folder());
+    let status = harness.redeploy(&application);
+    let has_injected = wait_for_the_end(harness, &application, &tracer);
+    let is_read = harness.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
     // A killed process may take a moment to end.
     let has_ended = match kind.fault {
-        Fault::Death if has_injected => stage.server.exits_within(GOES_ON),
-        _ => stage.server.exit().is_some(),
+        Fault::Death if has_injected => harness.server.exits_within(GOES_ON),
+        _ => harness.server.exit().is_some(),
     };
     drop(tracer);
     if !has_injected && !has_ended {
@@ -198,12 +198,12 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
     }
     let goes_on = match has_ended {
         true => {
-            stage.restart();
+            harness.restart();
             true
         }
-        false => stage.accepts_within(&stage.applications[OTHER], GOES_ON).is_some(),
+        false => harness.accepts_within(&harness.applications[OTHER], GOES_ON).is_some(),
     };
-    let (figures, rest) = stage.wait_until_finished(REST);
+    let (figures, rest) = harness.wait_until_finished(REST);
     let mut seen = lock(seen);
     seen.points += 1;
     seen.last = seen.last.max(number);
@@ -226,11 +226,11 @@ fn one_point(stage: &mut Stage, kind: &Kind, number: usize, seen: &Mutex<Seen>) 
 }
 
 /// Waits until the fault was injected or the deployment has finished; returns whether it was injected.
-fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bool {
+fn wait_for_the_end(harness: &mut Harness, application: &str, tracer: &Tracer) -> bool {
     let started = Instant::now();
     let mut looks_idle = 0;
     while started.elapsed() < REST {
-        if stage.server.exit().is_some() {
+        if harness.server.exit().is_some() {
             return true;
         }
         if tracer.has_injected() {
@@ -238,7 +238,7 @@ fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bo
             sleep(Duration::from_millis(300));
             return true;
         }
-        let answer = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
+        let answer = harness.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
         let state = answer.ok().map(|answer| answer.json()["data"]["status"]["status"].clone());
         let is_idle = state.is_some_and(|state| state == "running" || state == "failed");
         // The job is completed slightly after the application is reported as running.
@@ -253,15 +253,16 @@ fn wait_for_the_end(stage: &mut Stage, application: &str, tracer: &Tracer) -> bo
 
 /// A crash without a restart of the server: its deployment must not be in a final state.
 fn control(options: &Options, section: &mut Section) {
-    let mut stage = Stage::set(options, &Plan { sites: 1, ..Plan::default() });
-    let writer = stage.server.thread(WRITER);
-    let application = stage.applications[0].clone();
-    let tracer = Tracer::attach(writer, SYNCS, Fault::Death, 3, stage.folder());
-    stage.redeploy(&application);
-    wait_for_the_end(&mut stage, &application, &tracer);
+    let mut harness = Harness::set(options, &Plan { sites: 1, ..Plan::default() });
+    let writer = harness.server.thread(WRITER);
+    let application = harness.applications[0].clone();
+    let tracer = Tracer::attach(writer, SYNCS, Fault::Death, 3, harness.folder());
+    harness.redeploy(&application);
+    wait_for_the_end(&mut harness, &application, &tracer);
     drop(tracer);
-    stage.server.kill();
-    let figures = stage.ask_at_rest(Duration::from_secs(1)).ask().expect("the verifier can read everything");
+    harness.server.kill();
+    let figures =
+        harness.ask_at_rest(Duration::from_secs(1)).ask().expect("the verifier can read everything");
     section
         .control("not at its end after a death, before the server was started again", figures.not_terminal);
 }

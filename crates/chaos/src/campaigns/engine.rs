@@ -95,7 +95,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let figures = rounds.tenants.compare(GRACE);
     verdict::add_figures(&mut section, &figures);
     verdict::report_engine(&mut section, &figures);
-    verdict::add_false_records(&mut section, &rounds.tenants.stage);
+    verdict::add_false_records(&mut section, &rounds.tenants.harness);
     control_leak(&mut section, &mut rounds.tenants);
     let Rounds { engine, tenants, .. } = rounds;
     drop(tenants);
@@ -128,8 +128,8 @@ fn pool(range: &str) -> Vec<(String, String)> {
 
 /// A container without a record, which has to be found.
 fn control_leak(section: &mut Section, tenants: &mut Tenants) {
-    tenants.stage.server.kill();
-    let label = format!("launchway.instance={}", tenants.stage.instance());
+    tenants.harness.server.kill();
+    let label = format!("launchway.instance={}", tenants.harness.instance());
     docker(&["create", "--label", &label, base_image(), "true"]);
     let leaked = tenants.compare(Duration::ZERO).leaked;
     section.control("containers without a record, found as leaked", leaked);

@@ -11,10 +11,10 @@ use std::{
 use super::kills::seconds;
 use crate::{
     cluster::is_root,
+    harness::{DEPLOY, Harness, Plan},
     load::{Load, STEADY},
     options::Options,
     section::Section,
-    stage::{DEPLOY, Plan, Stage},
     verdict,
 };
 
@@ -41,35 +41,35 @@ pub(crate) fn run(options: &Options) -> Section {
     let wrapper = wrapper.into_iter().map(str::to_owned).collect();
     // Deployments must meet the full disk, and not be rejected before.
     let floor = ("LAUNCHWAY_MIN_FREE_DISK".to_owned(), "0".to_owned());
-    let mut stage =
-        Stage::set(options, &Plan { sites: 3, wrapper, settings: vec![floor], ..Plan::default() });
-    let application = stage.applications[0].clone();
+    let mut harness =
+        Harness::set(options, &Plan { sites: 3, wrapper, settings: vec![floor], ..Plan::default() });
+    let application = harness.applications[0].clone();
     let rounds = options.count(1, 25);
     let (mut refused, mut unread, mut stuck) = (0, 0, 0);
     let mut slowest = Duration::ZERO;
-    let load = Load::on(&stage, STEADY);
+    let load = Load::on(&harness, STEADY);
     for _ in 0..rounds {
         sleep(Duration::from_millis(800));
-        let ballast = stage.data_seen().join("ballast");
+        let ballast = harness.data_seen().join("ballast");
         fill(&ballast);
         let full = Instant::now();
         while full.elapsed() < FULL {
-            refused += usize::from(stage.redeploy(&application).is_some_and(|status| status >= 500));
-            let read = stage.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
+            refused += usize::from(harness.redeploy(&application).is_some_and(|status| status >= 500));
+            let read = harness.admin.try_send("GET", &format!("{DEPLOY}?id={application}"), None);
             unread += usize::from(!read.is_ok_and(|answer| answer.status == 200));
             // Space that others freed is filled, too.
             fill(&ballast);
             sleep(Duration::from_millis(50));
         }
         fs::remove_file(&ballast).unwrap();
-        match stage.accepts_within(&application, GOES_ON) {
+        match harness.accepts_within(&application, GOES_ON) {
             Some(time) => slowest = slowest.max(time),
             None => stuck += 1,
         }
     }
-    let has_ended = stage.server.exit().is_some();
+    let has_ended = harness.server.exit().is_some();
     let responses = load.end();
-    let (figures, rest) = stage.wait_until_finished(REST);
+    let (figures, rest) = harness.wait_until_finished(REST);
     section.note("times that the disk was full", rounds);
     section.note("answers by status", responses.shown());
     section.never("answers other than 200, 503 and 507", responses.odd());
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section.note("longest until a deployment was accepted again", seconds(slowest));
     section.note("from the end of the load until everything was at its end", seconds(rest));
     verdict::add_figures(&mut section, &figures);
-    verdict::add_false_records(&mut section, &stage);
+    verdict::add_false_records(&mut section, &harness);
     section.control("deployments refused while it was full", refused);
     section
 }

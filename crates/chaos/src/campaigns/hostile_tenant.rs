@@ -84,11 +84,11 @@ pub(crate) fn run(options: &Options) -> Section {
         is_over.store(true, Ordering::Relaxed);
         (during, attack.join().expect("an attack that only asks"))
     });
-    let (figures, rest) = tenants.stage.wait_until_finished(REST);
+    let (figures, rest) = tenants.harness.wait_until_finished(REST);
 
     report_normal(&mut section, options, &before, &during);
     report_attacks(&mut section, &damage, quota);
-    let database = size(&tenants.stage.data());
+    let database = size(&tenants.harness.data());
     section.goal(
         "data directory at the end",
         format_args!("{} MiB", database / 1024 / 1024),

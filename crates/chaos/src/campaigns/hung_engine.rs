@@ -10,10 +10,10 @@ use serde_json::json;
 use super::{engine::load::Load, kills::seconds};
 use crate::{
     engine::Engine,
+    harness::DEPLOY,
     options::Options,
     regular::{Regular, Waits},
     section::Section,
-    stage::DEPLOY,
     tenants::{Shape, Tenants},
     verdict,
 };
@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Section {
     let mut engine = Engine::start();
     let shape = Shape { organizations: &["north"], applications: 2, sites: 1, ..Shape::default() };
     let mut tenants = Tenants::start(options, &shape);
-    let (rest, _) = tenants.stage.wait_until_finished(SITE);
+    let (rest, _) = tenants.harness.wait_until_finished(SITE);
     assert_eq!(rest.wrong(), 0, "{rest:?}");
     let length = Duration::from_secs(options.count(20, 600) as u64);
 
@@ -58,10 +58,10 @@ pub(crate) fn run(options: &Options) -> Section {
     let load = Load::start(&tenants, "/", PAUSE);
     let during = measure(&tenants, length);
     let responses = load.end();
-    let open = tenants.stage.ask_at_rest(Duration::ZERO).ask().expect("the verifier can read everything");
+    let open = tenants.harness.ask_at_rest(Duration::ZERO).ask().expect("the verifier can read everything");
     let hung = since.elapsed();
     engine.thaw();
-    let (figures, rest) = tenants.stage.wait_until_finished(REST);
+    let (figures, rest) = tenants.harness.wait_until_finished(REST);
     let states = requested.iter().map(|(position, id)| tenants.deployment_state(*position, id));
     let not_deployed = states.filter(|state| state.as_deref() != Some("deployed")).count();
 
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Section {
 
 /// Deploys the site and reads, for this time.
 fn measure(tenants: &Tenants, time: Duration) -> Beside {
-    let reader = Regular::begin(&tenants.stage.admin, READ);
+    let reader = Regular::begin(&tenants.harness.admin, READ);
     let (started, mut sites, mut failed_sites) = (Instant::now(), Vec::new(), 0);
     while started.elapsed() < time {
         match deploy_site(tenants) {
@@ -102,10 +102,10 @@ fn measure(tenants: &Tenants, time: Duration) -> Beside {
 
 /// Deploys the site once; returns the time from the request to its end, if it succeeded.
 fn deploy_site(tenants: &Tenants) -> Option<Duration> {
-    let (admin, started) = (&tenants.stage.admin, Instant::now());
+    let (admin, started) = (&tenants.harness.admin, Instant::now());
     let body = json!({ "id": tenants.sites[0] });
     let deployment = admin.post(&format!("{DEPLOY}/redeploy"), &body).success();
-    tenants.stage.note_accepted(&deployment["id"]);
+    tenants.harness.note_accepted(&deployment["id"]);
     let path = format!("{DEPLOY}/deployments/{}", deployment["id"].as_str()?);
     while started.elapsed() < SITE {
         match admin.get(&path).success()["status"]["status"].as_str()? {

@@ -27,10 +27,10 @@ use self::{
 use crate::{
     cluster::Cluster,
     document::{Ids, Operation, operations},
+    harness::{DEPLOY, Harness, Plan},
     options::Options,
     repository,
     section::Section,
-    stage::{DEPLOY, Plan, Stage},
 };
 
 const METHOD: &str = "\
@@ -67,18 +67,18 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
         ("LAUNCHWAY_NOTIFICATION_TIMEOUT".to_owned(), "1s".to_owned()),
         ("LAUNCHWAY_MAX_BUILDS".to_owned(), "8".to_owned()),
     ];
-    let stage = Stage::set(options, &Plan { postgres, settings, sites: 1, ..Plan::default() });
-    let marks = stage.folder().join("marks");
+    let harness = Harness::set(options, &Plan { postgres, settings, sites: 1, ..Plan::default() });
+    let marks = harness.folder().join("marks");
     fs::create_dir(&marks).unwrap();
-    let repository = stage.folder().join("repositories/hostile");
+    let repository = harness.folder().join("repositories/hostile");
     repository::make(&repository, &[("Dockerfile", "FROM scratch\n")]);
-    let ids = ids(&stage);
-    let bystander = Bystander::of(&stage);
+    let ids = ids(&harness);
+    let bystander = Bystander::of(&harness);
     wait_until_idle(&bystander.client);
     let before = bystander.rows_at_rest(REST);
 
     let mut responses = Outcome::default();
-    let document = stage.admin.get("/api/v1/openapi.json").json();
+    let document = harness.admin.get("/api/v1/openapi.json").json();
     let texts = corpus::texts(marks.to_str().unwrap());
     let step = options.count(12, 1);
     let mut number = 0;
@@ -89,15 +89,15 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
                 number += 1;
                 let world = World { ids: &ids, repository: repository.to_str().unwrap(), number };
                 for request in Request::with(&document, &operation, &place, text, &world) {
-                    responses.note(request.send(&stage.admin), || {
+                    responses.note(request.send(&harness.admin), || {
                         format!("{} {place:?} {text:?}", operation.name())
                     });
                 }
             }
         }
-        send_bodies(&stage, &operation, &ids, &mut responses);
+        send_bodies(&harness, &operation, &ids, &mut responses);
     }
-    wait_until_idle(&stage.admin);
+    wait_until_idle(&harness.admin);
     add_figures(section, database, &responses);
     section.never(&format!("{database}: files that a shell left"), left_in(&marks));
     let builds = engine
@@ -116,7 +116,7 @@ fn inject(section: &mut Section, options: &Options, postgres: Option<String>) {
         &format!("{database}: of them changed, removed or added"),
         before.symmetric_difference(&after).count(),
     );
-    let figures = stage.question().ask().expect("the verifier can read everything");
+    let figures = harness.question().ask().expect("the verifier can read everything");
     section.never(&format!("{database}: integrity errors of the database"), figures.damage.len());
     controls(section, database, &bystander, &marks, &texts);
 }
@@ -166,14 +166,14 @@ fn add_figures(section: &mut Section, database: &str, responses: &Outcome) {
 }
 
 /// Creates one resource of each kind, before anything hostile is sent.
-fn ids(stage: &Stage) -> Ids {
+fn ids(harness: &Harness) -> Ids {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let admin = &stage.admin;
+    let admin = &harness.admin;
     let member = json!({"email": "grace@example.com", "role": "viewer"});
     let member = admin.post("/api/v1/organizations/users", &member).success();
     let fork = admin.post("/api/v1/extensions/hello-note/fork", &json!({})).success();
     let run = admin.post("/api/v1/extensions/hello-note/run", &json!({"variables": {}})).success();
-    let application = stage.applications[0].clone();
+    let application = harness.applications[0].clone();
     let deployments = admin.get(&format!("{DEPLOY}/deployments?id={application}")).success();
     Ids {
         organization: text(&member["organization_id"]),
@@ -191,13 +191,13 @@ fn ids(stage: &Stage) -> Ids {
 }
 
 /// Sends bodies that no client library sends.
-fn send_bodies(stage: &Stage, operation: &Operation, ids: &Ids, responses: &mut Outcome) {
+fn send_bodies(harness: &Harness, operation: &Operation, ids: &Ids, responses: &mut Outcome) {
     if !operation.about["requestBody"].is_object() {
         return;
     }
-    let token = stage.session();
+    let token = harness.session();
     for body in corpus::bodies() {
-        let mut connection = Connection::open(stage.launch.url.trim_start_matches("http://"));
+        let mut connection = Connection::open(harness.launch.url.trim_start_matches("http://"));
         let head = format!(
             "{} {} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n",
             operation.method,

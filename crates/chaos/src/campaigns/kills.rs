@@ -11,12 +11,12 @@ use launchway_testkit::docker::{base_image, docker};
 
 use crate::{
     cluster::Cluster,
+    harness::{Harness, Plan},
     load::{Load, STEADY},
     options::Options,
     process::Server,
     rng::Rng,
     section::Section,
-    stage::{Plan, Stage},
     verdict::{self, Question},
 };
 
@@ -41,27 +41,27 @@ pub(crate) fn on_postgres(options: &Options) -> Section {
 
 fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Section {
     let plan = Plan { postgres: cluster.map(Cluster::url), sites: 3, containers: 2, ..Plan::default() };
-    let mut stage = Stage::set(options, &plan);
-    let load = Load::on(&stage, STEADY);
+    let mut harness = Harness::set(options, &plan);
+    let load = Load::on(&harness, STEADY);
     let mut rng = Rng::fresh();
     let (mut slowest_start, mut while_starting, mut own_ends) = (Duration::ZERO, 0, 0);
     let kills = options.kills();
     for kill in 1..=kills {
         if kill % 8 == 0 {
-            stage.server.kill();
-            stage.server = Server::spawn(&stage.launch);
+            harness.server.kill();
+            harness.server = Server::spawn(&harness.launch);
             sleep(rng.millis(1, 120));
             while_starting += 1;
         } else {
             sleep(rng.millis(100, 1400));
         }
-        own_ends += usize::from(stage.server.exit().is_some());
+        own_ends += usize::from(harness.server.exit().is_some());
         let unfinished = (kill == kills).then(|| {
-            stage.server.kill();
-            open_deployments(&stage)
+            harness.server.kill();
+            open_deployments(&harness)
         });
         let started = Instant::now();
-        stage.restart();
+        harness.restart();
         slowest_start = slowest_start.max(started.elapsed());
         if kill % 50 == 0 {
             eprintln!("  {kill} kills, {}", load.responses().shown());
@@ -74,7 +74,7 @@ fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Se
         }
     }
     let responses = load.end();
-    let (figures, rest) = stage.wait_until_finished(REST);
+    let (figures, rest) = harness.wait_until_finished(REST);
     section.note("kills", kills);
     section.note("of them while the server started", while_starting);
     section.never("ends of the server by itself", own_ends);
@@ -84,18 +84,18 @@ fn run(options: &Options, mut section: Section, cluster: Option<&Cluster>) -> Se
     section.note("from the end of the load until everything was at its end", seconds(rest));
     verdict::add_figures(&mut section, &figures);
     verdict::report_engine(&mut section, &figures);
-    verdict::add_false_records(&mut section, &stage);
-    leak(&mut section, &mut stage);
+    verdict::add_false_records(&mut section, &harness);
+    leak(&mut section, &mut harness);
     section
 }
 
 /// Returns the number of open deployments in the database. The verifier reads a copy where reading would
 /// affect the next start.
-fn open_deployments(stage: &Stage) -> usize {
-    let copy = stage.folder().join("copy");
-    let mut question = Question { at_rest: Some(0), instance: None, ..stage.question() };
+fn open_deployments(harness: &Harness) -> usize {
+    let copy = harness.folder().join("copy");
+    let mut question = Question { at_rest: Some(0), instance: None, ..harness.question() };
     if question.database.starts_with("sqlite:") {
-        copy_database(&stage.data(), &copy);
+        copy_database(&harness.data(), &copy);
         question.database = format!("sqlite:{}", copy.join("launchway.db").display());
     }
     question.ask().expect("the verifier can read everything").not_terminal
@@ -113,12 +113,12 @@ pub(super) fn copy_database(from: &Path, to: &Path) {
 }
 
 /// Starts a container that the server did not create: it must be found.
-fn leak(section: &mut Section, stage: &mut Stage) {
+fn leak(section: &mut Section, harness: &mut Harness) {
     // Otherwise the server would remove it.
-    stage.server.kill();
-    let label = format!("launchway.instance={}", stage.instance());
+    harness.server.kill();
+    let label = format!("launchway.instance={}", harness.instance());
     docker(&["create", "--label", &label, base_image(), "true"]);
-    let figures = stage.question().ask().expect("the verifier can read everything");
+    let figures = harness.question().ask().expect("the verifier can read everything");
     section.control("one container that no record has, found as leaked", usize::from(figures.leaked == 1));
 }
 

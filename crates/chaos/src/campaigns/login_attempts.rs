@@ -13,11 +13,11 @@ use launchway_testkit::{authenticator::Authenticator, client::Client};
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{EMAIL, Harness, PASSWORD, Plan},
     load::ResponseCounts,
     options::Options,
     regular::Regular,
     section::Section,
-    stage::{EMAIL, PASSWORD, Plan, Stage},
 };
 
 const METHOD: &str = "\
@@ -51,40 +51,40 @@ pub(crate) fn run(options: &Options) -> Section {
 
     let emails: Vec<_> = (0..200).map(|number| format!("someone-{number}@example.com")).collect();
     {
-        let stage = stage(options, "");
-        let one = |number| (stage.stranger(), credentials(EMAIL, &password(number)));
-        try_all(&mut section, "one account, one address", &stage, count, &one);
+        let harness = harness(options, "");
+        let one = |number| (harness.stranger(), credentials(EMAIL, &password(number)));
+        try_all(&mut section, "one account, one address", &harness, count, &one);
     }
     {
-        let stage = stage(options, "");
-        let forged = |number| (from(&stage, number), credentials(EMAIL, &password(number)));
-        try_all(&mut section, "one account, forged addresses", &stage, count, &forged);
+        let harness = harness(options, "");
+        let forged = |number| (from(&harness, number), credentials(EMAIL, &password(number)));
+        try_all(&mut section, "one account, forged addresses", &harness, count, &forged);
     }
     {
-        let stage = stage(options, "");
+        let harness = harness(options, "");
         for email in emails.iter().take(20) {
             let member = json!({"email": email, "role": "viewer"});
-            stage.admin.post("/api/v1/organizations/users", &member).success();
+            harness.admin.post("/api/v1/organizations/users", &member).success();
         }
         let many = |number: usize| {
             let email = if is_right(number) { EMAIL } else { emails[number % emails.len()].as_str() };
-            (stage.stranger(), credentials(email, &password(number)))
+            (harness.stranger(), credentials(email, &password(number)))
         };
-        try_all(&mut section, "many accounts, one address", &stage, count, &many);
+        try_all(&mut section, "many accounts, one address", &harness, count, &many);
     }
     codes(&mut section, options, count);
     {
         // None is correct here: a user whom a stranger elsewhere cannot lock out would get in, as intended.
-        let stage = stage(options, "127.0.0.1");
+        let harness = harness(options, "127.0.0.1");
         let others = |number: usize| {
-            (from(&stage, number), credentials(&emails[number % emails.len()], &wrong(number)))
+            (from(&harness, number), credentials(&emails[number % emails.len()], &wrong(number)))
         };
-        try_all(&mut section, "many accounts, many real addresses", &stage, count / 5, &others);
+        try_all(&mut section, "many accounts, many real addresses", &harness, count / 5, &others);
     }
-    let stage = stage(options, "127.0.0.1");
+    let harness = harness(options, "127.0.0.1");
     let early = |number| {
         let password = if number == 20 { PASSWORD } else { "not the password" };
-        (from(&stage, number / 5), credentials(EMAIL, password))
+        (from(&harness, number / 5), credentials(EMAIL, password))
     };
     let responses = guess(40, &early);
     section.control("forged addresses are believed: right passwords that got in", successes(&responses));
@@ -93,31 +93,31 @@ pub(crate) fn run(options: &Options) -> Section {
 
 /// The password is right, the codes are guessed.
 fn codes(section: &mut Section, options: &Options, count: usize) {
-    let stage = stage(options, "");
-    let (authenticator, recovery) = Authenticator::enabled_for(&stage.admin);
+    let harness = harness(options, "");
+    let (authenticator, recovery) = Authenticator::enabled_for(&harness.admin);
     let wrong = authenticator.wrong_code();
     let code = |number: usize| {
         let mut body = credentials(EMAIL, PASSWORD);
         let is_right = number >= RIGHT_FROM && number.is_multiple_of(10);
         body["totp_code"] = json!(if is_right { &recovery[number / 10 % recovery.len()] } else { &wrong });
-        (stage.stranger(), body)
+        (harness.stranger(), body)
     };
-    try_all(section, "codes of one account, right password", &stage, count, &code);
+    try_all(section, "codes of one account, right password", &harness, count, &code);
 }
 
-fn try_all(section: &mut Section, what: &str, stage: &Stage, count: usize, next: &Guess<'_>) {
-    let before = stage.server.memory();
-    let alone = Regular::during(&stage.admin, USER, Duration::from_millis(500));
-    let regular = Regular::begin(&stage.admin, USER);
+fn try_all(section: &mut Section, what: &str, harness: &Harness, count: usize, next: &Guess<'_>) {
+    let before = harness.server.memory();
+    let alone = Regular::during(&harness.admin, USER, Duration::from_millis(500));
+    let regular = Regular::begin(&harness.admin, USER);
     let responses = guess(count, next);
     let waits = regular.end();
-    let after = stage.server.memory();
+    let after = harness.server.memory();
     section.note(&format!("{what}: guesses, by answer"), responses.shown());
     section.never(&format!("{what}: got in"), successes(&responses));
     let odd = responses.statuses.iter().filter(|(status, _)| ![200, 401, 429].contains(*status));
     let odd = odd.map(|(_, count)| count).sum::<usize>() + responses.unanswered;
     section.never(&format!("{what}: answers other than 401 and 429, or none"), odd);
-    let shown = format!("{before} MiB / {after} MiB / {} MiB", stage.server.peak_memory());
+    let shown = format!("{before} MiB / {after} MiB / {} MiB", harness.server.peak_memory());
     section.goal(
         &format!("{what}: memory of the server before / after / at most"),
         shown,
@@ -160,15 +160,15 @@ fn successes(responses: &ResponseCounts) -> usize {
     responses.statuses.get(&200).copied().unwrap_or_default()
 }
 
-fn stage(options: &Options, trusted: &str) -> Stage {
+fn harness(options: &Options, trusted: &str) -> Harness {
     let settings = vec![("LAUNCHWAY_TRUSTED_PROXIES".to_owned(), trusted.to_owned())];
-    Stage::set(options, &Plan { settings, ..Plan::default() })
+    Harness::set(options, &Plan { settings, ..Plan::default() })
 }
 
 /// A client with a forged address.
-fn from(stage: &Stage, number: usize) -> Client {
+fn from(harness: &Harness, number: usize) -> Client {
     let address = format!("198.51.{}.{}", 100 + number / 250 % 100, number % 250 + 1);
-    let client = stage.stranger().with_header("x-forwarded-for", &address);
+    let client = harness.stranger().with_header("x-forwarded-for", &address);
     client.with_header("forwarded", &format!("for={address}"))
 }
 

@@ -5,11 +5,11 @@ use std::{thread::sleep, time::Duration};
 use super::kills::seconds;
 use crate::{
     cluster::{Cluster, End},
+    harness::{Harness, Plan},
     load::{Load, STEADY},
     options::Options,
     rng::Rng,
     section::Section,
-    stage::{Plan, Stage},
     verdict,
 };
 
@@ -26,9 +26,9 @@ pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Outages of PostgreSQL", METHOD);
     let mut cluster = Cluster::start();
     let plan = Plan { postgres: Some(cluster.url()), sites: 3, containers: 1, ..Plan::default() };
-    let mut stage = Stage::set(options, &plan);
-    let application = stage.applications[0].clone();
-    let load = Load::on(&stage, STEADY);
+    let mut harness = Harness::set(options, &plan);
+    let application = harness.applications[0].clone();
+    let load = Load::on(&harness, STEADY);
     let mut rng = Rng::fresh();
     let mut waits = Vec::new();
     let mut refused = 0;
@@ -39,16 +39,16 @@ pub(crate) fn run(options: &Options) -> Section {
             Some(end) => {
                 cluster.stop(end);
                 sleep(rng.millis(200, options.count(1000, 4000)));
-                refused += usize::from(stage.redeploy(&application).is_some_and(|status| status == 503));
+                refused += usize::from(harness.redeploy(&application).is_some_and(|status| status == 503));
                 cluster.restart();
             }
             None => cluster.end_connections(),
         }
-        waits.push(stage.accepts_within(&application, Duration::from_secs(60)).unwrap_or(Duration::MAX));
+        waits.push(harness.accepts_within(&application, Duration::from_secs(60)).unwrap_or(Duration::MAX));
     }
-    let has_ended = stage.server.exit().is_some();
+    let has_ended = harness.server.exit().is_some();
     let responses = load.end();
-    let (figures, rest) = stage.wait_until_finished(REST);
+    let (figures, rest) = harness.wait_until_finished(REST);
     waits.sort_unstable();
     let longest = waits.last().copied().unwrap_or_default();
     section.note("outages: fast stop, immediate stop, SIGKILL, connections ended; in all", outages);
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Section {
     section.note("from the end of the load until everything was at its end", seconds(rest));
     verdict::add_figures(&mut section, &figures);
     verdict::report_engine(&mut section, &figures);
-    verdict::add_false_records(&mut section, &stage);
+    verdict::add_false_records(&mut section, &harness);
     section.control("deployments refused with 503 while PostgreSQL was away", refused);
     section
 }

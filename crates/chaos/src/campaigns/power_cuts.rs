@@ -9,11 +9,11 @@ use std::{
 
 use crate::{
     disk::{self, Cut, Disk, Event},
+    harness::{Harness, Plan},
     load::{FAST, Load},
     options::Options,
     rng::Rng,
     section::Section,
-    stage::{Plan, Stage},
     verdict::Question,
 };
 
@@ -83,28 +83,28 @@ fn without_guard(server: &Path, folder: &Path) -> PathBuf {
 }
 
 fn cut(options: &Options, server: &Path, images: usize) -> Seen {
-    let mut stage = Stage::set(options, &Plan { sites: 3, ..Plan::default() });
-    stage.server.terminate();
-    let database = stage.data().join("launchway.db");
+    let mut harness = Harness::set(options, &Plan { sites: 3, ..Plan::default() });
+    harness.server.terminate();
+    let database = harness.data().join("launchway.db");
     let prefix = database.display().to_string();
     assert!(!Path::new(&format!("{prefix}-wal")).exists(), "a server that stops empties its log");
     let disk = Disk::with(&database);
 
-    let trace = stage.folder().join("trace");
-    stage.launch.binary = server.to_owned();
-    stage.launch.wrapper = strace(&trace).into_iter().map(Into::into).collect();
-    stage.restart();
-    let load = Load::on(&stage, FAST);
+    let trace = harness.folder().join("trace");
+    harness.launch.binary = server.to_owned();
+    harness.launch.wrapper = strace(&trace).into_iter().map(Into::into).collect();
+    harness.restart();
+    let load = Load::on(&harness, FAST);
     let (short, long) = LOAD;
     sleep(Duration::from_secs(if options.is_long { long } else { short }));
-    stage.server.kill();
+    harness.server.kill();
     load.end();
 
     let events = disk::read(&trace, &prefix).unwrap();
     let mut seen = Seen { calls: events.len(), ..Seen::default() };
     seen.synchronisations = events.iter().filter(|event| event.call == disk::Call::Sync).count();
-    let question = Question { instance: None, ..stage.question() };
-    look_at_images(&mut seen, disk, &events, &question, stage.folder(), images);
+    let question = Question { instance: None, ..harness.question() };
+    look_at_images(&mut seen, disk, &events, &question, harness.folder(), images);
     seen
 }
 

@@ -104,7 +104,7 @@ fn deploy(options: &Options, section: &mut Section, fleet: &mut Fleet) {
             deployments += 1;
             refused += usize::from(fleet.tenants.deploy(position).is_none());
         }
-        let (figures, _) = fleet.tenants.stage.wait_until_finished(REST);
+        let (figures, _) = fleet.tenants.harness.wait_until_finished(REST);
         not_terminal += figures.not_terminal;
     }
     section.note("deployments at changing servers", deployments);
@@ -143,8 +143,8 @@ fn kill(
         let front = fleet.fronts().nth(victim).expect("each server has a front proxy");
         let orphaned = Load::at(front, &fleet.tenants, "/", PAUSE);
         let killed = Instant::now();
-        open += fleet.tenants.stage.question_now().not_terminal;
-        let (figures, _) = fleet.tenants.stage.wait_until_finished(REST);
+        open += fleet.tenants.harness.question_now().not_terminal;
+        let (figures, _) = fleet.tenants.harness.wait_until_finished(REST);
         not_terminal += figures.not_terminal;
         worst = worst.max(killed.elapsed());
         fleet.start_again(victim);
@@ -209,5 +209,5 @@ fn report(
     let figures = fleet.tenants.compare(GRACE);
     verdict::add_figures(section, &figures);
     verdict::report_engine(section, &figures);
-    verdict::add_false_records(section, &fleet.tenants.stage);
+    verdict::add_false_records(section, &fleet.tenants.harness);
 }

@@ -64,7 +64,7 @@ fn restart_under_load(options: &Options, section: &mut Section, tenants: &Tenant
     for number in 1..=restarts {
         sleep(Duration::from_millis(300));
         refused += usize::from(tenants.operate(0, "restart").is_none());
-        let (figures, rest) = tenants.stage.wait_until_finished(REST);
+        let (figures, rest) = tenants.harness.wait_until_finished(REST);
         not_terminal += figures.not_terminal;
         worst = worst.max(rest);
         let failed: usize = loads.iter().map(|load| load.responses().failed()).sum();
@@ -152,7 +152,7 @@ fn control(section: &mut Section, tenants: &Tenants) {
     section.control("streams of a container that was killed, found as broken", usize::from(broken));
     let load = Load::start(tenants, "/", PAUSE);
     let is_accepted = tenants.operate(0, "stop").is_some();
-    let (figures, _) = tenants.stage.wait_until_finished(REST);
+    let (figures, _) = tenants.harness.wait_until_finished(REST);
     section.never("stops that were refused or did not end", usize::from(!is_accepted) + figures.not_terminal);
     sleep(Duration::from_millis(300));
     section.control("requests to an application that was stopped, found as failed", load.end().failed());

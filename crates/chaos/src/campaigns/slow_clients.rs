@@ -12,10 +12,10 @@ use std::{
 use self::connections::{Pace, SlowConnections, Stays};
 use super::kills::seconds;
 use crate::{
+    harness::{Harness, Plan},
     options::Options,
     regular::{Regular, Waits},
     section::Section,
-    stage::{Plan, Stage},
 };
 
 const METHOD: &str = "\
@@ -39,22 +39,22 @@ pub(crate) fn run(options: &Options) -> Section {
     allow_files();
     let (count, turns) = (options.count(60, 1000), options.count(1, 6));
     let body_timeout = Duration::from_secs(if options.is_long { 15 } else { 2 });
-    let stage = stage(options, body_timeout);
-    let address = address(&stage);
+    let harness = harness(options, body_timeout);
+    let address = address(&harness);
     let max_wait = body_timeout.max(HEAD_TIMEOUT) + CLOSING;
     let measured = Duration::from_secs(if options.is_long { 10 } else { 2 });
-    let unlimited = self::stage(options, Duration::from_secs(3600));
+    let unlimited = self::harness(options, Duration::from_secs(3600));
     let controls = Controls::begin(self::address(&unlimited), max_wait);
-    let memory = stage.server.memory();
-    let files = stage.server.open_files();
+    let memory = harness.server.memory();
+    let files = harness.server.open_files();
     let (mut alone, mut beside, mut stays) = (Vec::new(), Vec::new(), Stays::default());
-    let _warm = Regular::during(&stage.admin, USER, measured / 2);
+    let _warm = Regular::during(&harness.admin, USER, measured / 2);
     for _ in 0..turns {
-        alone.push(Regular::during(&stage.admin, USER, measured));
+        alone.push(Regular::during(&harness.admin, USER, measured));
         let connections = SlowConnections::open(address, &Pace::ALL, count, max_wait);
         // Until all of them are there.
         sleep(Duration::from_millis(1500));
-        beside.push(Regular::during(&stage.admin, USER, measured));
+        beside.push(Regular::during(&harness.admin, USER, measured));
         stays.add(connections.close());
     }
     section.note(
@@ -76,9 +76,9 @@ pub(crate) fn run(options: &Options) -> Section {
     }
     section.note(
         "memory of the server, before / after",
-        format_args!("{memory} MiB / {} MiB", stage.server.memory()),
+        format_args!("{memory} MiB / {} MiB", harness.server.memory()),
     );
-    let (before, after) = (files, stage.server.open_files());
+    let (before, after) = (files, harness.server.open_files());
     section.goal(
         "open files of the server, before / after",
         format_args!("{before} / {after}"),
@@ -148,14 +148,14 @@ impl Controls {
     }
 }
 
-fn stage(options: &Options, body_timeout: Duration) -> Stage {
+fn harness(options: &Options, body_timeout: Duration) -> Harness {
     let settings = vec![("LAUNCHWAY_BODY_TIMEOUT".to_owned(), format!("{}s", body_timeout.as_secs()))];
     let wrapper = vec!["prlimit".to_owned(), format!("--nofile={FILES}")];
-    Stage::set(options, &Plan { settings, wrapper, ..Plan::default() })
+    Harness::set(options, &Plan { settings, wrapper, ..Plan::default() })
 }
 
-fn address(stage: &Stage) -> SocketAddr {
-    stage.launch.url.trim_start_matches("http://").parse().unwrap()
+fn address(harness: &Harness) -> SocketAddr {
+    harness.launch.url.trim_start_matches("http://").parse().unwrap()
 }
 
 /// Raises the limit of open files to the number of connections.

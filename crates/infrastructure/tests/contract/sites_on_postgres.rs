@@ -107,32 +107,32 @@ impl Server {
         Self { sites, archives, folder }
     }
 
-    async fn publish(&self, stage: &Stage) -> Result<PathBuf, StepError> {
-        let checkout = Checkout { root: stage.checkout.path().to_owned() };
-        self.sites.publish(&stage.owner, &checkout, &"/".parse().unwrap()).await
+    async fn publish(&self, harness: &Harness) -> Result<PathBuf, StepError> {
+        let checkout = Checkout { root: harness.checkout.path().to_owned() };
+        self.sites.publish(&harness.owner, &checkout, &"/".parse().unwrap()).await
     }
 
-    async fn release(&self, stage: &Stage) -> Result<Option<PathBuf>, StepError> {
-        self.sites.release(stage.owner.application, stage.owner.deployment).await
+    async fn release(&self, harness: &Harness) -> Result<Option<PathBuf>, StepError> {
+        self.sites.release(harness.owner.application, harness.owner.deployment).await
     }
 
     /// Returns the names of the folders of the application, drafts included.
-    fn folders(&self, stage: &Stage) -> Vec<String> {
-        let application = self.folder.path().join("sites").join(stage.owner.application.to_string());
+    fn folders(&self, harness: &Harness) -> Vec<String> {
+        let application = self.folder.path().join("sites").join(harness.owner.application.to_string());
         let Ok(found) = fs::read_dir(application) else { return Vec::new() };
         found.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 }
 
 /// A deployment of a site, with its files.
-struct Stage {
+struct Harness {
     fresh: Fresh,
     application: Application,
     owner: Owner,
     checkout: TempDir,
 }
 
-impl Stage {
+impl Harness {
     async fn new() -> Self {
         let fresh = Fresh::on_postgres().await;
         let ada = Resident::of(&fresh.database, "ada").await;
@@ -188,14 +188,14 @@ fn noise(length: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_release_of_one_server_is_fetched_by_another() {
-    let stage = Stage::new().await;
-    let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
-    assert_eq!((a.release(&stage).await, b.release(&stage).await), (Ok(None), Ok(None)));
-    let published = a.publish(&stage).await.unwrap();
-    assert_eq!(b.sites.releases().await, Ok(vec![stage.key()]));
-    let fetched = b.release(&stage).await.unwrap().unwrap();
-    stage.is_in(&fetched);
-    assert!(fetched != published && b.folders(&stage).len() == 1);
+    let harness = Harness::new().await;
+    let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
+    assert_eq!((a.release(&harness).await, b.release(&harness).await), (Ok(None), Ok(None)));
+    let published = a.publish(&harness).await.unwrap();
+    assert_eq!(b.sites.releases().await, Ok(vec![harness.key()]));
+    let fetched = b.release(&harness).await.unwrap().unwrap();
+    harness.is_in(&fetched);
+    assert!(fetched != published && b.folders(&harness).len() == 1);
     let [here, there] =
         [&published, &fetched].map(|root| fs::metadata(root.join("index.html")).unwrap().modified().unwrap());
     assert_eq!(
@@ -204,64 +204,65 @@ async fn a_release_of_one_server_is_fetched_by_another() {
     );
     // From now on the folder is enough, and it is listed once.
     let parts = b.archives.parts.load(Ordering::Relaxed);
-    b.release(&stage).await.unwrap().unwrap();
+    b.release(&harness).await.unwrap().unwrap();
     assert_eq!(b.archives.parts.load(Ordering::Relaxed), parts);
-    assert_eq!(b.sites.releases().await, Ok(vec![stage.key()]));
+    assert_eq!(b.sites.releases().await, Ok(vec![harness.key()]));
     assert_eq!(
-        b.release(&Stage { owner: Owner { application: id(), ..stage.owner }, ..stage }).await,
+        b.release(&Harness { owner: Owner { application: id(), ..harness.owner }, ..harness }).await,
         Ok(None)
     );
 }
 
 #[tokio::test]
 async fn concurrent_callers_wait_for_one_fetch() {
-    let stage = Stage::new().await;
-    let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
-    a.publish(&stage).await.unwrap();
-    let (application, deployment) = stage.key();
+    let harness = Harness::new().await;
+    let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
+    a.publish(&harness).await.unwrap();
+    let (application, deployment) = harness.key();
     let calls = (0..8).map(|_| {
         let sites = b.sites.clone();
         tokio::spawn(async move { sites.release(application, deployment).await })
     });
     for call in calls.collect::<Vec<_>>() {
-        stage.is_in(&call.await.unwrap().unwrap().unwrap());
+        harness.is_in(&call.await.unwrap().unwrap().unwrap());
     }
-    let expected = SiteArchives::find(&stage.fresh.database, deployment).await.unwrap().unwrap().parts;
+    let expected = SiteArchives::find(&harness.fresh.database, deployment).await.unwrap().unwrap().parts;
     assert_eq!(b.archives.parts.load(Ordering::Relaxed), expected as usize);
-    assert!(expected >= 3 && b.folders(&stage).len() == 1);
+    assert!(expected >= 3 && b.folders(&harness).len() == 1);
 }
 
 #[tokio::test]
 async fn a_fetch_goes_on_if_its_caller_is_gone() {
-    let stage = Stage::new().await;
-    let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
-    a.publish(&stage).await.unwrap();
-    let waited = tokio::time::timeout(std::time::Duration::from_millis(1), b.release(&stage)).await;
+    let harness = Harness::new().await;
+    let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
+    a.publish(&harness).await.unwrap();
+    let waited = tokio::time::timeout(std::time::Duration::from_millis(1), b.release(&harness)).await;
     let parts = b.archives.parts.load(Ordering::Relaxed);
-    stage.is_in(&b.release(&stage).await.unwrap().unwrap());
-    let all = SiteArchives::find(&stage.fresh.database, stage.owner.deployment).await.unwrap().unwrap().parts;
+    harness.is_in(&b.release(&harness).await.unwrap().unwrap());
+    let all =
+        SiteArchives::find(&harness.fresh.database, harness.owner.deployment).await.unwrap().unwrap().parts;
     assert!(b.archives.parts.load(Ordering::Relaxed) == all as usize, "{waited:?} {parts}");
 }
 
 #[tokio::test]
 async fn a_half_written_archive_is_no_release() {
-    let stage = Stage::new().await;
-    let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
+    let harness = Harness::new().await;
+    let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
     a.archives.limit.store(2, Ordering::Relaxed);
-    let failed = a.publish(&stage).await.unwrap_err();
+    let failed = a.publish(&harness).await.unwrap_err();
     assert!(failed.to_string().starts_with("the archive of a site cannot be stored"), "{failed}");
-    assert_eq!((a.release(&stage).await, b.release(&stage).await), (Ok(None), Ok(None)));
+    assert_eq!((a.release(&harness).await, b.release(&harness).await), (Ok(None), Ok(None)));
     assert_eq!(b.sites.releases().await, Ok(Vec::new()));
     let rows = "DO $$ BEGIN ASSERT (SELECT count(*) FROM site_archive_parts) = 2; END $$";
-    execute(&stage.fresh.database, rows).await;
+    execute(&harness.fresh.database, rows).await;
     // Later it is removed, by any server.
     b.sites.archive_missing().await.unwrap();
     let rows = "DO $$ BEGIN ASSERT (SELECT count(*) FROM site_archive_parts) = 0; END $$";
-    execute(&stage.fresh.database, rows).await;
+    execute(&harness.fresh.database, rows).await;
 
     a.archives.limit.store(usize::MAX, Ordering::Relaxed);
-    a.publish(&stage).await.unwrap();
-    stage.is_in(&b.release(&stage).await.unwrap().unwrap());
+    a.publish(&harness).await.unwrap();
+    harness.is_in(&b.release(&harness).await.unwrap().unwrap());
 }
 
 #[tokio::test]
@@ -273,84 +274,84 @@ async fn a_damaged_archive_is_refused_and_can_be_replaced() {
         "UPDATE site_archive_parts SET bytes = substring(bytes FOR 1000) WHERE part = 2",
         "DELETE FROM site_archive_parts WHERE part = 1",
     ] {
-        let stage = Stage::new().await;
-        let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
-        a.publish(&stage).await.unwrap();
-        execute(&stage.fresh.database, damage).await;
-        let refused = b.release(&stage).await.unwrap_err();
+        let harness = Harness::new().await;
+        let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
+        a.publish(&harness).await.unwrap();
+        execute(&harness.fresh.database, damage).await;
+        let refused = b.release(&harness).await.unwrap_err();
         assert!(!matches!(refused, StepError::Rejected(_)), "{damage}: {refused}");
-        assert_eq!(b.folders(&stage), Vec::<String>::new(), "{damage}");
+        assert_eq!(b.folders(&harness), Vec::<String>::new(), "{damage}");
         // Not with each call anew.
         let parts = b.archives.parts.load(Ordering::Relaxed);
-        assert_eq!(b.release(&stage).await, Err(refused), "{damage}");
+        assert_eq!(b.release(&harness).await, Err(refused), "{damage}");
         assert_eq!(b.archives.parts.load(Ordering::Relaxed), parts, "{damage}");
         // A new attempt, on whichever server, publishes it again.
-        b.publish(&stage).await.unwrap();
-        let c = Server::on(&stage.fresh);
-        stage.is_in(&c.release(&stage).await.unwrap().unwrap());
+        b.publish(&harness).await.unwrap();
+        let c = Server::on(&harness.fresh);
+        harness.is_in(&c.release(&harness).await.unwrap().unwrap());
     }
 }
 
 #[tokio::test]
 async fn another_attempt_gets_the_release_of_the_first() {
-    let stage = Stage::new().await;
-    let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
-    a.publish(&stage).await.unwrap();
-    fs::write(stage.checkout.path().join("index.html"), "changed").unwrap();
-    let again = b.publish(&stage).await.unwrap();
+    let harness = Harness::new().await;
+    let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
+    a.publish(&harness).await.unwrap();
+    fs::write(harness.checkout.path().join("index.html"), "changed").unwrap();
+    let again = b.publish(&harness).await.unwrap();
     assert_eq!(fs::read_to_string(again.join("index.html")).unwrap(), "<h1>Hello</h1>");
 }
 
 #[tokio::test]
 async fn a_withdrawn_release_goes_from_every_server() {
-    let stage = Stage::new().await;
-    let (a, b, c) = (Server::on(&stage.fresh), Server::on(&stage.fresh), Server::on(&stage.fresh));
-    a.publish(&stage).await.unwrap();
-    b.release(&stage).await.unwrap().unwrap();
+    let harness = Harness::new().await;
+    let (a, b, c) = (Server::on(&harness.fresh), Server::on(&harness.fresh), Server::on(&harness.fresh));
+    a.publish(&harness).await.unwrap();
+    b.release(&harness).await.unwrap().unwrap();
     // While it may be needed, a server that has it archives it again.
-    a.sites.withdraw(stage.owner.application, stage.owner.deployment).await.unwrap();
-    assert_eq!((a.release(&stage).await, c.release(&stage).await), (Ok(None), Ok(None)));
+    a.sites.withdraw(harness.owner.application, harness.owner.deployment).await.unwrap();
+    assert_eq!((a.release(&harness).await, c.release(&harness).await), (Ok(None), Ok(None)));
     b.sites.archive_missing().await.unwrap();
-    stage.is_in(&c.release(&stage).await.unwrap().unwrap());
+    harness.is_in(&c.release(&harness).await.unwrap().unwrap());
 
-    execute(&stage.fresh.database, "UPDATE deployments SET status = 'failed'").await;
-    a.sites.withdraw(stage.owner.application, stage.owner.deployment).await.unwrap();
+    execute(&harness.fresh.database, "UPDATE deployments SET status = 'failed'").await;
+    a.sites.withdraw(harness.owner.application, harness.owner.deployment).await.unwrap();
     for server in [&b, &c] {
         server.sites.archive_missing().await.unwrap();
-        assert_eq!((server.release(&stage).await, server.folders(&stage).len()), (Ok(None), 0));
+        assert_eq!((server.release(&harness).await, server.folders(&harness).len()), (Ok(None), 0));
     }
     assert_eq!(c.sites.releases().await, Ok(Vec::new()));
 }
 
 #[tokio::test]
 async fn the_releases_of_a_deleted_application_go_from_every_server() {
-    let stage = Stage::new().await;
-    let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
-    a.publish(&stage).await.unwrap();
-    b.release(&stage).await.unwrap().unwrap();
-    a.sites.remove(stage.application.id).await.unwrap();
-    execute(&stage.fresh.database, "UPDATE applications SET deleted_at = created_at").await;
+    let harness = Harness::new().await;
+    let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
+    a.publish(&harness).await.unwrap();
+    b.release(&harness).await.unwrap().unwrap();
+    a.sites.remove(harness.application.id).await.unwrap();
+    execute(&harness.fresh.database, "UPDATE applications SET deleted_at = created_at").await;
     b.sites.archive_missing().await.unwrap();
-    assert_eq!((a.folders(&stage).len(), b.folders(&stage).len()), (0, 0));
+    assert_eq!((a.folders(&harness).len(), b.folders(&harness).len()), (0, 0));
     assert_eq!(b.sites.releases().await, Ok(Vec::new()));
 }
 
 #[tokio::test]
 async fn a_release_of_an_earlier_version_is_archived() {
-    let stage = Stage::new().await;
-    let (a, b) = (Server::on(&stage.fresh), Server::on(&stage.fresh));
-    a.publish(&stage).await.unwrap();
-    execute(&stage.fresh.database, "DELETE FROM site_archives; DELETE FROM site_archive_parts").await;
-    assert_eq!(b.release(&stage).await, Ok(None));
+    let harness = Harness::new().await;
+    let (a, b) = (Server::on(&harness.fresh), Server::on(&harness.fresh));
+    a.publish(&harness).await.unwrap();
+    execute(&harness.fresh.database, "DELETE FROM site_archives; DELETE FROM site_archive_parts").await;
+    assert_eq!(b.release(&harness).await, Ok(None));
     for _ in 0..2 {
         a.sites.archive_missing().await.unwrap();
     }
     b.sites.fetch_missing().await.unwrap();
-    assert_eq!(b.folders(&stage), [stage.owner.deployment.to_string()]);
+    assert_eq!(b.folders(&harness), [harness.owner.deployment.to_string()]);
     // What no record knows is not archived.
-    let unknown = a.folder.path().join(format!("sites/{}/{}", stage.application.id, id::<DeploymentId>()));
+    let unknown = a.folder.path().join(format!("sites/{}/{}", harness.application.id, id::<DeploymentId>()));
     fs::create_dir(&unknown).unwrap();
     a.sites.archive_missing().await.unwrap();
     assert!(unknown.exists());
-    assert_eq!(b.sites.releases().await, Ok(vec![stage.key()]));
+    assert_eq!(b.sites.releases().await, Ok(vec![harness.key()]));
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use serde_json::{Value, json};
 
 use super::{
+    harness::{Harness, page_of, spec, text},
     repository::{Repository, running, web_server},
-    stage::{Stage, page_of, spec, text},
 };
 
 const OLD: &str = "the old page";
@@ -14,7 +14,7 @@ const SECRET: &str = "for-the-eyes-of-the-host-only";
 
 /// An application with a live version, and its repository.
 struct Live {
-    stage: Stage,
+    harness: Harness,
     repository: Repository,
     id: String,
     deployment: Value,
@@ -22,24 +22,24 @@ struct Live {
 
 impl Live {
     fn new(settings: &[(&str, &str)]) -> Self {
-        let stage = Stage::on_sqlite(settings);
-        let repository = stage.repository("shop");
+        let harness = Harness::on_sqlite(settings);
+        let repository = harness.repository("shop");
         repository.commit_page(OLD);
-        let (id, deployment) = stage.create_live(&spec("shop", &repository));
-        Self { stage, repository, id, deployment }
+        let (id, deployment) = harness.create_live(&spec("shop", &repository));
+        Self { harness, repository, id, deployment }
     }
 
     /// Deploys a Dockerfile that must fail, and returns the log.
     #[track_caller]
     fn breaks_with(&self, dockerfile: &str) -> String {
         self.repository.write("Dockerfile", dockerfile).commit();
-        self.breaks(&self.stage.redeploy(&self.id))
+        self.breaks(&self.harness.redeploy(&self.id))
     }
 
     /// Asserts that a deployment fails and that nothing else changes, and returns its log.
     #[track_caller]
     fn breaks(&self, deployment: &str) -> String {
-        let story = self.stage.failed(deployment);
+        let story = self.harness.failed(deployment);
         self.is_as_it_was();
         story
     }
@@ -47,11 +47,11 @@ impl Live {
     #[track_caller]
     fn is_as_it_was(&self) {
         assert_eq!(page_of(&self.deployment), OLD);
-        let now = self.stage.deployment(&text(&self.deployment["id"]));
+        let now = self.harness.deployment(&text(&self.deployment["id"]));
         assert_eq!(now["container_status"], "running");
-        assert_eq!(self.stage.application(&self.id)["status"]["status"], "running");
-        self.stage.has_containers(1);
-        self.stage.has_no_work_left();
+        assert_eq!(self.harness.application(&self.id)["status"]["status"], "running");
+        self.harness.has_containers(1);
+        self.harness.has_no_work_left();
     }
 }
 
@@ -79,7 +79,7 @@ fn a_container_that_does_not_come_up_fails_the_deployment() {
     let making = format!("RUN mkdir /www/cgi-bin && {script} && chmod +x /www/cgi-bin/broken");
     live.repository.write("Dockerfile", web_server(&making)).commit();
     let change = json!({"health_check_path": "/cgi-bin/broken"});
-    let story = live.breaks(&live.stage.change(&live.id, &change));
+    let story = live.breaks(&live.harness.change(&live.id, &change));
     expect_reason(&story, &["not healthy within 3 s", "500"]);
 }
 
@@ -88,14 +88,14 @@ fn a_failed_pre_run_prevents_the_switch_a_post_run_is_logged() {
     let live = Live::new(&[]);
     live.repository.commit_page("the new page");
     let broken = json!({"pre_run_command": "echo preparing; exit 3"});
-    let story = live.breaks(&live.stage.change(&live.id, &broken));
+    let story = live.breaks(&live.harness.change(&live.id, &broken));
     expect_reason(&story, &["the pre-run command failed", "exit code 3"]);
     assert!(story.contains("info: preparing"), "{story}");
 
     let mended = json!({"pre_run_command": "echo prepared", "post_run_command": "echo tidying; exit 4"});
-    let deployment = live.stage.deployed(&live.stage.change(&live.id, &mended));
+    let deployment = live.harness.deployed(&live.harness.change(&live.id, &mended));
     assert_eq!(page_of(&deployment), "the new page");
-    let story = live.stage.story_of(&text(&deployment["id"]));
+    let story = live.harness.story_of(&text(&deployment["id"]));
     for line in ["info: prepared", "info: tidying", "error: The post-run command failed"] {
         assert!(story.contains(line), "{story}");
     }
@@ -114,17 +114,17 @@ fn what_cannot_be_built_fails_the_deployment() {
 
     live.repository.git(&["rm", "--quiet", "Dockerfile"]);
     live.repository.commit();
-    let story = live.breaks(&live.stage.redeploy(&live.id));
+    let story = live.breaks(&live.harness.redeploy(&live.id));
     expect_reason(&story, &["Dockerfile"]);
 
-    let story = live.breaks(&live.stage.change(&live.id, &json!({"branch": "no-such-branch"})));
+    let story = live.breaks(&live.harness.change(&live.id, &json!({"branch": "no-such-branch"})));
     expect_reason(&story, &["no-such-branch"]);
 }
 
 #[test]
 fn links_out_of_the_checkout_lead_nowhere_and_show_nothing() {
     let live = Live::new(&[]);
-    let outside = live.stage.folder().join("outside");
+    let outside = live.harness.folder().join("outside");
     std::fs::create_dir(&outside).unwrap();
     let secret = outside.join("Dockerfile");
     std::fs::write(&secret, format!("FROM scratch\n# {SECRET}\n{SECRET}\n")).unwrap();
@@ -134,20 +134,20 @@ fn links_out_of_the_checkout_lead_nowhere_and_show_nothing() {
     symlink(&secret, root.join("Dockerfile")).unwrap();
     symlink(&outside, root.join("inside")).unwrap();
     live.repository.commit();
-    let story = live.breaks(&live.stage.redeploy(&live.id));
+    let story = live.breaks(&live.harness.redeploy(&live.id));
     expect_reason(&story, &["Dockerfile"]);
     shows_nothing(&live);
 
-    let story = live.breaks(&live.stage.change(&live.id, &json!({"base_path": "/inside"})));
+    let story = live.breaks(&live.harness.change(&live.id, &json!({"base_path": "/inside"})));
     expect_reason(&story, &["inside"]);
     shows_nothing(&live);
 }
 
 /// Asserts that no line of the application's log contains the secret.
 fn shows_nothing(live: &Live) {
-    let path = format!("{}/logs/{}?page_size=1000", super::stage::DEPLOY, live.id);
-    let log = live.stage.admin.get(&path);
+    let path = format!("{}/logs/{}?page_size=1000", super::harness::DEPLOY, live.id);
+    let log = live.harness.admin.get(&path);
     log.success();
     assert!(!log.text.contains(SECRET) && !log.text.contains("for-the-eyes"), "{}", log.text);
-    assert!(!live.stage.server.log().contains(SECRET));
+    assert!(!live.harness.server.log().contains(SECRET));
 }

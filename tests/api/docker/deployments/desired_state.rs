@@ -12,7 +12,7 @@ use std::time::Duration;
 use launchway_testkit::{docker::docker, server::WITH_A_FRONT};
 use serde_json::Value;
 
-use super::stage::{DEPLOY, Stage, spec, text};
+use super::harness::{DEPLOY, Harness, spec, text};
 use crate::wait::until;
 
 /// The limit of a recovery on a busy machine.
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 
 /// An application with a live version that serves by its host name.
 struct Live {
-    stage: Stage,
+    harness: Harness,
     id: String,
     deployment: String,
     host: String,
@@ -29,22 +29,22 @@ struct Live {
 impl Live {
     /// Deploys `page` by a server with `settings` and a front proxy.
     fn serving(page: &str, settings: &[(&str, &str)]) -> Self {
-        Self::serving_on(Stage::on_sqlite(&[&[WITH_A_FRONT], settings].concat()), page)
+        Self::serving_on(Harness::on_sqlite(&[&[WITH_A_FRONT], settings].concat()), page)
     }
 
-    /// Deploys `page` on `stage`, which has a front proxy.
-    fn serving_on(stage: Stage, page: &str) -> Self {
-        let repository = stage.repository("web");
+    /// Deploys `page` on `harness`, which has a front proxy.
+    fn serving_on(harness: Harness, page: &str) -> Self {
+        let repository = harness.repository("web");
         repository.commit_page(page);
         let spec = spec("web", &repository);
-        Self::deploy(stage, &spec)
+        Self::deploy(harness, &spec)
     }
 
-    /// Deploys an application with the name `web` on `stage`.
-    fn deploy(stage: Stage, spec: &Value) -> Self {
-        let (id, deployment) = stage.create_live(spec);
+    /// Deploys an application with the name `web` on `harness`.
+    fn deploy(harness: Harness, spec: &Value) -> Self {
+        let (id, deployment) = harness.create_live(spec);
         let live = Self {
-            stage,
+            harness,
             id,
             deployment: text(&deployment["id"]),
             host: "web.ada-s-team.localhost".to_owned(),
@@ -55,12 +55,12 @@ impl Live {
 
     /// The container that the API names.
     fn container(&self) -> String {
-        text(&self.stage.deployment(&self.deployment)["container_id"])
+        text(&self.harness.deployment(&self.deployment)["container_id"])
     }
 
     /// The answer at its host name, if it is a page.
     fn page(&self, path: &str) -> Option<String> {
-        let answer = self.stage.server.visitor(&self.host).try_send("GET", path, None).ok()?;
+        let answer = self.harness.server.visitor(&self.host).try_send("GET", path, None).ok()?;
         (answer.status == 200).then(|| answer.text.trim_end().to_owned())
     }
 
@@ -70,12 +70,12 @@ impl Live {
 
     /// The state of the application by the API.
     fn status(&self) -> String {
-        text(&self.stage.application(&self.id)["status"]["status"])
+        text(&self.harness.application(&self.id)["status"]["status"])
     }
 
     /// The reason why it does not serve, by the API.
     fn reason(&self) -> Option<String> {
-        let application = self.stage.application(&self.id);
+        let application = self.harness.application(&self.id);
         let detail = application.get("status_detail").unwrap();
         detail.as_object().map(|detail| text(&detail["reason"]))
     }
@@ -87,7 +87,7 @@ impl Live {
 
     /// The log of the live version.
     fn log(&self) -> String {
-        self.stage.story_of(&self.deployment)
+        self.harness.story_of(&self.deployment)
     }
 
     /// The number of lines of the log with `words`.
@@ -97,7 +97,7 @@ impl Live {
 
     /// Posts a request about the application.
     fn post(&self, action: &str) {
-        self.stage.admin.post(&format!("{DEPLOY}/{action}"), &serde_json::json!({"id": self.id})).success();
+        self.harness.admin.post(&format!("{DEPLOY}/{action}"), &serde_json::json!({"id": self.id})).success();
     }
 
     /// Waits until `is_so`; shows the log if that takes too long.
@@ -105,7 +105,7 @@ impl Live {
     fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
         let begin = std::time::Instant::now();
         until(what, || {
-            let application = self.stage.application(&self.id);
+            let application = self.harness.application(&self.id);
             let (status, detail) = (&application["status"]["status"], &application["status_detail"]);
             assert!(begin.elapsed() < LIMIT, "no {what}: {status} {detail}\n{}", self.log());
             is_so().then_some(())

@@ -18,7 +18,7 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use super::stage::{Stage, spec, text};
+use super::harness::{Harness, spec, text};
 
 /// The content that must never be seen.
 const CANARY: &str = "CANARY-41c9d2";
@@ -42,11 +42,11 @@ fn build_unchecked(dockerfile: &str) -> String {
 
 /// Deploys a Dockerfile that has to be refused, and returns the log.
 #[track_caller]
-fn refused(stage: &Stage, name: &str, dockerfile: &str) -> String {
-    let repository = stage.repository(name);
+fn refused(harness: &Harness, name: &str, dockerfile: &str) -> String {
+    let repository = harness.repository(name);
     repository.write("Dockerfile", dockerfile).commit();
-    let (_, deployment) = stage.create(&spec(name, &repository));
-    let log = stage.failed(&deployment);
+    let (_, deployment) = harness.create(&spec(name, &repository));
+    let log = harness.failed(&deployment);
     assert!(!log.contains(CANARY), "{log}");
     log
 }
@@ -54,9 +54,9 @@ fn refused(stage: &Stage, name: &str, dockerfile: &str) -> String {
 /// A server with an application of one organization, used by a member of another.
 ///
 /// Returns the id of that application's image.
-fn with_attacker(settings: &[(&str, &str)]) -> (Stage, String) {
-    let mut stage = Stage::on_sqlite(settings);
-    let theirs = stage.repository("theirs");
+fn with_attacker(settings: &[(&str, &str)]) -> (Harness, String) {
+    let mut harness = Harness::on_sqlite(settings);
+    let theirs = harness.repository("theirs");
     theirs.write("secret.txt", CANARY).write(
         "Dockerfile",
         format!(
@@ -67,11 +67,11 @@ fn with_attacker(settings: &[(&str, &str)]) -> (Stage, String) {
     theirs.commit();
     let mut spec = spec("theirs", &theirs);
     spec["health_check_path"] = json!("/secret.txt");
-    let (_, live) = stage.create_live(&spec);
+    let (_, live) = harness.create_live(&spec);
     let image = text(&live["container_image"]);
     let id = docker(&["image", "inspect", "--format", "{{.Id}}", &image]).replace("sha256:", "");
-    stage.admin = stage.server.log_in(stage.server.other_tenant("member").email, ADMIN_PASSWORD);
-    (stage, id)
+    harness.admin = harness.server.log_in(harness.server.other_tenant("member").email, ADMIN_PASSWORD);
+    (harness, id)
 }
 
 /// A Dockerfile whose option `--chown` hides another one after `letter`, whose first byte is the name of a
@@ -89,13 +89,13 @@ fn hidden_option(letter: &str, id: &str) -> String {
 
 #[test]
 fn an_option_hidden_in_a_letter_reads_no_foreign_image() {
-    let (stage, id) = with_attacker(&[]);
+    let (harness, id) = with_attacker(&[]);
     // The engine treats the second byte of each letter, 0xA0 and 0x85, as a space.
     for (name, letter) in [("first", "\u{e0}"), ("second", "\u{c5}")] {
         let dockerfile = hidden_option(letter, &id);
         let unchecked = build_unchecked(&dockerfile);
         assert!(unchecked.contains(CANARY), "the engine does not show the leak: {unchecked}");
-        let log = refused(&stage, name, &dockerfile);
+        let log = refused(&harness, name, &dockerfile);
         assert!(log.contains("line 3: the option `--chown=` may contain ASCII characters only"), "{log}");
     }
 }
@@ -120,7 +120,7 @@ fn internal_page() -> (SocketAddr, Arc<AtomicUsize>) {
 
 #[test]
 fn add_fetches_nothing_from_the_network_of_the_host() {
-    let (stage, _) = with_attacker(&[]);
+    let (harness, _) = with_attacker(&[]);
     let (address, visits) = internal_page();
     let base = base_image();
     let plain = format!("FROM {base}\nADD http://{address}/metrics /m\nRUN cat /m\n");
@@ -139,21 +139,21 @@ fn add_fetches_nothing_from_the_network_of_the_host() {
             "line 2: `ADD` takes files of the repository only",
         ),
     ] {
-        let log = refused(&stage, name, &dockerfile);
+        let log = refused(&harness, name, &dockerfile);
         assert!(log.contains(reason), "{log}");
     }
     // A variable is not known before the build. Whatever it is, the source is a path.
     let hidden = format!("FROM {base}\nARG SOURCE=http://{address}/metrics\nADD $SOURCE /m\nRUN cat /m\n");
     assert!(build_unchecked(&hidden).contains(CANARY) && visits.swap(0, Ordering::SeqCst) > 0);
-    refused(&stage, "hidden", &hidden);
+    refused(&harness, "hidden", &hidden);
     assert_eq!(visits.load(Ordering::SeqCst), 0);
 }
 
 #[test]
 fn a_file_that_cannot_be_parsed_fails_with_its_line() {
-    let stage = Stage::on_sqlite(&[]);
+    let harness = Harness::on_sqlite(&[]);
     let dockerfile = format!("FROM {}\n\nRUN <<EOF\necho x\nEOF\n", base_image());
-    let log = refused(&stage, "heredoc", &dockerfile);
+    let log = refused(&harness, "heredoc", &dockerfile);
     assert!(
         log.contains("the Dockerfile is refused: line 3: the here-document `<<EOF` is not supported"),
         "{log}"

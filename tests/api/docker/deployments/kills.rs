@@ -9,8 +9,8 @@ use launchway_testkit::{client::Client, docker::docker};
 use serde_json::{Value, json};
 
 use super::{
+    harness::{DEPLOY, Harness, page_of, spec, text},
     repository::{Repository, web_server, web_server_by},
-    stage::{DEPLOY, Stage, page_of, spec, text},
     trap::{Moment, Trap},
 };
 use crate::wait::until;
@@ -42,11 +42,11 @@ macro_rules! kills {
     ($($name:ident: $point:expr;)*) => {
         mod on_sqlite {
             use super::*;
-            $(#[test] fn $name() { survives(Stage::on_sqlite, &$point); })*
+            $(#[test] fn $name() { survives(Harness::on_sqlite, &$point); })*
         }
         mod on_postgres {
             use super::*;
-            $(#[test] fn $name() { survives(Stage::on_postgres, &$point); })*
+            $(#[test] fn $name() { survives(Harness::on_postgres, &$point); })*
         }
     };
 }
@@ -79,47 +79,47 @@ fn is_kept(container: &str) {
     });
 }
 
-fn survives(start: fn(&[(&str, &str)]) -> Stage, point: &Point) {
+fn survives(start: fn(&[(&str, &str)]) -> Harness, point: &Point) {
     let trap = Trap::new();
-    let mut stage = start(&[("PATH", &trap.path())]);
-    let repository = stage.repository("shop");
+    let mut harness = start(&[("PATH", &trap.path())]);
+    let repository = harness.repository("shop");
     repository.commit_page(OLD);
     let mut spec = spec("shop", &repository);
     if point.pattern == POST_RUN {
         spec["post_run_command"] = json!("echo tidying; sleep 1");
     }
-    let (id, first) = stage.create_live(&spec);
+    let (id, first) = harness.create_live(&spec);
     // Behind the end of its deployment, and not the call that is waited for.
     is_kept(&text(&first["container_id"]));
-    let ledger = kill(&mut stage, &trap, &repository, &id, point);
+    let ledger = kill(&mut harness, &trap, &repository, &id, point);
     if point.old_answers {
         assert_eq!(page_of(&first), OLD, "the old version answers without a server, too");
     }
 
-    stage.server.restart();
-    stage.reconnect();
-    let list = stage.admin.get(&format!("{DEPLOY}/deployments?id={id}")).success();
+    harness.server.restart();
+    harness.reconnect();
+    let list = harness.admin.get(&format!("{DEPLOY}/deployments?id={id}")).success();
     let deployments: Vec<_> =
         list["deployments"].as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
     assert_eq!(deployments.len(), 2);
-    let second = stage.deployed(&deployments[0]);
-    assert_eq!(page_of(&second), NEW, "{}", stage.story_of(&deployments[0]));
-    stage.has_containers(1);
+    let second = harness.deployed(&deployments[0]);
+    assert_eq!(page_of(&second), NEW, "{}", harness.story_of(&deployments[0]));
+    harness.has_containers(1);
     let container = text(&second["container_id"]);
-    assert_eq!(stage.engine.containers(), [container.as_str()]);
+    assert_eq!(harness.engine.containers(), [container.as_str()]);
     is_kept(&container);
-    stage.has_no_work_left();
+    harness.has_no_work_left();
     until("the end of the old version", || {
-        (stage.deployment(&text(&first["id"]))["container_status"] == "removed").then_some(())
+        (harness.deployment(&text(&first["id"]))["container_status"] == "removed").then_some(())
     });
-    assert_eq!(stage.application(&id)["status"]["status"], "running");
-    assert_eq!(stage.engine.images().len(), 2, "the images of both versions, and no other");
-    expect_kept(&stage, &id, &ledger);
+    assert_eq!(harness.application(&id)["status"]["status"], "running");
+    assert_eq!(harness.engine.images().len(), 2, "the images of both versions, and no other");
+    expect_kept(&harness, &id, &ledger);
 }
 
 /// Deploys a new version, during which the server is killed. Returns the log lines that were seen.
 fn kill(
-    stage: &mut Stage,
+    harness: &mut Harness,
     trap: &Trap,
     repository: &Repository,
     id: &str,
@@ -138,9 +138,9 @@ fn kill(
         _ => drop(repository.commit_page(NEW)),
     }
     if !is_probe {
-        trap.set(stage.server.process_id(), point.moment, point.program, point.pattern);
+        trap.set(harness.server.process_id(), point.moment, point.program, point.pattern);
     }
-    let (admin, is_over) = (stage.admin.clone(), AtomicBool::new(false));
+    let (admin, is_over) = (harness.admin.clone(), AtomicBool::new(false));
     // Read once before anything can happen: the server may be gone before it is read again.
     let seen = lines_in(&admin.get(&log_of(id)).success()).into_iter().collect();
     let ledger = std::thread::scope(|scope| {
@@ -151,11 +151,11 @@ fn kill(
         if is_probe {
             let deployment = text(&answer.unwrap().success()["id"]);
             until("the question to the new version", || {
-                stage.story_of(&deployment).contains("Waiting for http").then_some(())
+                harness.story_of(&deployment).contains("Waiting for http").then_some(())
             });
-            stage.server.kill();
+            harness.server.kill();
         } else {
-            stage.server.wait();
+            harness.server.wait();
             assert!(trap.is_sprung());
         }
         is_over.store(true, Ordering::Relaxed);
@@ -192,14 +192,14 @@ fn lines_in(data: &Value) -> Vec<(String, String)> {
 }
 
 /// Asserts that every line that was seen still exists, and that none is missing between others.
-fn expect_kept(stage: &Stage, id: &str, ledger: &BTreeMap<String, String>) {
-    let data = stage.admin.get(&log_of(id)).success();
+fn expect_kept(harness: &Harness, id: &str, ledger: &BTreeMap<String, String>) {
+    let data = harness.admin.get(&log_of(id)).success();
     let kept: BTreeMap<String, String> = lines_in(&data).into_iter().collect();
     for (line, text) in ledger {
         assert_eq!(kept.get(line), Some(text), "the line {line} is not as it was");
     }
     let numbers =
-        stage.server.query("SELECT CAST(number AS TEXT) AS value FROM application_logs ORDER BY number");
+        harness.server.query("SELECT CAST(number AS TEXT) AS value FROM application_logs ORDER BY number");
     let expected: Vec<String> = (1..=numbers.len()).map(|number| number.to_string()).collect();
     assert_eq!(numbers, expected);
 }

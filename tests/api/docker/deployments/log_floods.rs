@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
+    harness::{DEPLOY, Harness, spec, text},
     repository::web_server_by,
-    stage::{DEPLOY, Stage, spec, text},
 };
 use crate::wait::until;
 
@@ -13,27 +13,27 @@ const SIZE: u64 = 2 << 20;
 
 #[test]
 fn a_flood_of_output_is_cut_and_said_on_sqlite() {
-    flood(Stage::on_sqlite(&SETTINGS));
+    flood(Harness::on_sqlite(&SETTINGS));
 }
 
 #[test]
 fn a_flood_of_output_is_cut_and_said_on_postgres() {
-    flood(Stage::on_postgres(&SETTINGS));
+    flood(Harness::on_postgres(&SETTINGS));
 }
 
 const SETTINGS: [(&str, &str); 2] =
     [("LAUNCHWAY_APPLICATION_LOG_SIZE", "2m"), ("LAUNCHWAY_APPLICATION_LOG_RATE", "128k")];
 
-fn flood(stage: Stage) {
-    let repository = stage.repository("flood");
+fn flood(harness: Harness) {
+    let repository = harness.repository("flood");
     // At most 60,000 lines of 1,000 bytes, after which it is silent.
     let line = "x".repeat(1000);
     let program = format!(
         "(n=0; while [ $n -lt 60000 ]; do echo $n {line}; n=$((n+1)); done) & exec httpd -f -p 8080 -h /www"
     );
     repository.write("index.html", "a page").write("Dockerfile", web_server_by("", &program)).commit();
-    let (id, _) = stage.create_live(&spec("flood", &repository));
-    let ask = |query: &str| stage.admin.get(&format!("{DEPLOY}/logs/{id}?embed=none&{query}")).success();
+    let (id, _) = harness.create_live(&spec("flood", &repository));
+    let ask = |query: &str| harness.admin.get(&format!("{DEPLOY}/logs/{id}?embed=none&{query}")).success();
     let found = |words: &str| -> Vec<Value> {
         let page = ask(&format!("level=warn&page_size=100&search_term={words}"));
         page["logs"].as_array().unwrap().clone()

@@ -6,7 +6,7 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, text};
+use super::harness::{DEPLOY, text};
 
 const UNKNOWN: &str = "01980000-0000-7000-8000-0000000000ff";
 const KEY: &str = "/api/v1/organizations/deploy-key";

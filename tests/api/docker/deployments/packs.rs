@@ -6,7 +6,7 @@ use std::{env, fs};
 use launchway_testkit::docker::{FakeProgram, base_image, docker};
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, Stage, page_of, spec, text};
+use super::harness::{DEPLOY, Harness, page_of, spec, text};
 
 /// The name of an image; the image is removed when dropped.
 struct Prebuilt(String);
@@ -41,58 +41,58 @@ impl Drop for Prebuilt {
 
 #[test]
 fn an_image_is_deployed_as_it_is_and_can_be_gone_back_to() {
-    let stage = Stage::on_sqlite(&[]);
+    let harness = Harness::on_sqlite(&[]);
     let image = Prebuilt::new("a ready page");
     let spec = json!({
         "name": "ready", "repository": image.0, "port": 8080, "environment": "production",
         "build_pack": "image", "health_check_path": "/",
     });
-    let (id, first) = stage.create_live(&spec);
+    let (id, first) = harness.create_live(&spec);
     assert_eq!(page_of(&first), "a ready page");
     assert_eq!(first["commit_hash"], "");
-    assert_eq!(stage.application(&id)["repository"], image.0);
+    assert_eq!(harness.application(&id)["repository"], image.0);
 
     image.build("a newer page");
-    let second = stage.deployed(&stage.redeploy(&id));
+    let second = harness.deployed(&harness.redeploy(&id));
     assert_eq!(page_of(&second), "a newer page");
-    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
-    assert_eq!(page_of(&stage.deployed(&text(&back["id"]))), "a ready page");
-    stage.has_containers(1);
+    let back = harness.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
+    assert_eq!(page_of(&harness.deployed(&text(&back["id"]))), "a ready page");
+    harness.has_containers(1);
 }
 
 #[test]
 fn publishes_files_without_a_container_and_rolls_back() {
-    let stage = Stage::on_sqlite(&[]);
-    let site = stage.repository("site");
+    let harness = Harness::on_sqlite(&[]);
+    let site = harness.repository("site");
     site.write("public/index.html", "the first site").write("secret.txt", "not public").commit();
     let mut spec = spec("site", &site);
     spec["build_pack"] = json!("static");
     spec["base_path"] = json!("public");
     spec["health_check_path"] = json!("");
-    let (id, first) = stage.create_live(&spec);
+    let (id, first) = harness.create_live(&spec);
     for field in ["container_id", "container_image", "container_name", "container_status"] {
         assert_eq!(first[field], "", "{field}");
     }
-    assert_eq!(published(&stage, &first), "the first site");
-    assert_eq!(stage.application(&id)["status"]["status"], "running");
+    assert_eq!(published(&harness, &first), "the first site");
+    assert_eq!(harness.application(&id)["status"]["status"], "running");
 
     site.write("public/index.html", "the second site").commit();
-    let second = stage.deployed(&stage.redeploy(&id));
-    assert_eq!(published(&stage, &second), "the second site");
-    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
-    let third = stage.deployed(&text(&back["id"]));
+    let second = harness.deployed(&harness.redeploy(&id));
+    assert_eq!(published(&harness, &second), "the second site");
+    let back = harness.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
+    let third = harness.deployed(&text(&back["id"]));
     assert_eq!(third["commit_hash"], first["commit_hash"]);
-    assert_eq!(stage.application(&id)["status"]["status"], "running");
-    stage.has_containers(0);
-    stage.has_no_work_left();
-    let all = files_below(&stage.server.data_dir().join("sites"));
+    assert_eq!(harness.application(&id)["status"]["status"], "running");
+    harness.has_containers(0);
+    harness.has_no_work_left();
+    let all = files_below(&harness.server.data_dir().join("sites"));
     assert!(all.iter().all(|path| !path.ends_with("secret.txt") && !path.contains(".git")), "{all:?}");
 }
 
 /// Returns the page of the release of a deployment.
-fn published(stage: &Stage, deployment: &Value) -> String {
+fn published(harness: &Harness, deployment: &Value) -> String {
     let id = text(&deployment["id"]);
-    let all = files_below(&stage.server.data_dir().join("sites"));
+    let all = files_below(&harness.server.data_dir().join("sites"));
     let page = all.iter().find(|path| path.contains(&id) && path.ends_with("index.html"));
     fs::read_to_string(page.unwrap_or_else(|| panic!("no release of {id} in {all:?}"))).unwrap()
 }
@@ -132,20 +132,20 @@ esac"#;
 fn source_without_a_dockerfile_is_planned_built_and_answers() {
     let fake = nixpacks();
     let path = format!("{}:{}", fake.folder().display(), env::var("PATH").unwrap());
-    let stage = Stage::on_sqlite(&[("PATH", &path)]);
-    let source = stage.repository("source");
+    let harness = Harness::on_sqlite(&[("PATH", &path)]);
+    let source = harness.repository("source");
     source.write("web/name.txt", "world").commit();
     let mut spec = spec("source", &source);
     spec["build_pack"] = json!("nixpacks");
     spec["base_path"] = json!("web");
     spec["build_variables"] = json!({"GREETING": "hello-to-the"});
-    let (id, first) = stage.create_live(&spec);
+    let (id, first) = harness.create_live(&spec);
     assert_eq!(page_of(&first), "hello-to-the world, CI=true, Dockerfile");
-    assert_eq!(stage.application(&id)["build_pack"], "nixpacks");
-    let story = stage.story_of(&text(&first["id"]));
+    assert_eq!(harness.application(&id)["build_pack"], "nixpacks");
+    let story = harness.story_of(&text(&first["id"]));
     assert!(story.contains("info: Planning the build\nbuild: build | made a page\n"), "{story}");
     assert!(!fake.calls().iter().any(|call| call.arguments.concat().contains("hello-to-the")));
-    stage.has_no_work_left();
+    harness.has_no_work_left();
 }
 
 #[test]
@@ -154,12 +154,12 @@ fn without_nixpacks_the_deployment_fails_and_says_how_to_get_it() {
     let path = env::var_os("PATH").unwrap();
     let others = env::split_paths(&path).filter(|folder| !folder.join("nixpacks").exists());
     let path = env::join_paths(others).unwrap().into_string().unwrap();
-    let stage = Stage::on_sqlite(&[("PATH", &path)]);
-    let source = stage.repository("source");
+    let harness = Harness::on_sqlite(&[("PATH", &path)]);
+    let source = harness.repository("source");
     source.write("package.json", "{}").commit();
     let mut spec = spec("source", &source);
     spec["build_pack"] = json!("nixpacks");
-    let (_, deployment) = stage.create(&spec);
-    let story = stage.failed(&deployment);
+    let (_, deployment) = harness.create(&spec);
+    let story = harness.failed(&deployment);
     assert!(story.contains("install it by `cargo install nixpacks`"), "{story}");
 }

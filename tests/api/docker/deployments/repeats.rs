@@ -3,7 +3,7 @@
 use launchway_testkit::server::TestServer;
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, text};
+use super::harness::{DEPLOY, text};
 use crate::wait::at_once;
 
 crate::on_both_databases!(

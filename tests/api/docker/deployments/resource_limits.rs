@@ -10,16 +10,16 @@ use std::{
 };
 
 use super::{
+    harness::{Harness, address_of, page_at, spec, text},
     repository::web_server,
-    stage::{Stage, address_of, page_at, spec, text},
 };
 
 #[test]
 fn a_fork_bomb_in_a_build_fails_that_deployment_only() {
-    let stage = Stage::on_sqlite(&[("LAUNCHWAY_BUILDER", "legacy"), ("LAUNCHWAY_BUILD_PIDS", "300")]);
-    let other = stage.repository("other");
+    let harness = Harness::on_sqlite(&[("LAUNCHWAY_BUILDER", "legacy"), ("LAUNCHWAY_BUILD_PIDS", "300")]);
+    let other = harness.repository("other");
     other.commit_page("the other page");
-    let (_, deployment) = stage.create_live(&spec("other", &other));
+    let (_, deployment) = harness.create_live(&spec("other", &other));
     let address = address_of(&text(&deployment["container_id"]));
 
     let ended = Arc::new(AtomicBool::new(false));
@@ -34,11 +34,11 @@ fn a_fork_bomb_in_a_build_fails_that_deployment_only() {
             pages
         }
     });
-    let bomb = stage.repository("bomb");
+    let bomb = harness.repository("bomb");
     let step = "RUN i=0; while [ $i -lt 3000 ]; do sleep 30 & i=$((i+1)); echo st''arted $i; done; wait";
     bomb.write("index.html", "a page").write("Dockerfile", web_server(step)).commit();
-    let (_, deployment) = stage.create(&spec("bomb", &bomb));
-    let story = stage.failed(&deployment);
+    let (_, deployment) = harness.create(&spec("bomb", &bomb));
+    let story = harness.failed(&deployment);
     ended.store(true, Ordering::Relaxed);
     let pages = visitor.join().unwrap();
 

@@ -9,7 +9,7 @@ use launchway_testkit::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, Stage, spec, text};
+use super::harness::{DEPLOY, Harness, spec, text};
 use crate::wait::until;
 
 /// The time that a deployment takes unless it is cancelled.
@@ -17,8 +17,8 @@ const SLEEP: Duration = Duration::from_secs(60);
 const SERVE: &str = "echo \"serving $(echo \"$NAME\" | wc -l) lines\"; exec httpd -f -p 8080 -h /www";
 
 /// A server on one of the engines, with a front proxy.
-pub(crate) trait EngineStage {
-    fn stage(&self) -> &Stage;
+pub(crate) trait EngineHarness {
+    fn harness(&self) -> &Harness;
 
     fn repository(&self, name: &str) -> Repository;
 
@@ -30,10 +30,10 @@ pub(crate) trait EngineStage {
 }
 
 /// A server on the engine `docker`.
-struct DockerStage(Stage);
+struct DockerHarness(Harness);
 
-impl EngineStage for DockerStage {
-    fn stage(&self) -> &Stage {
+impl EngineHarness for DockerHarness {
+    fn harness(&self) -> &Harness {
         &self.0
     }
 
@@ -54,11 +54,11 @@ impl EngineStage for DockerStage {
 
 #[test]
 fn applications_live_on_docker_as_documented() {
-    run(&DockerStage(Stage::on_sqlite(&[WITH_A_FRONT])));
+    run(&DockerHarness(Harness::on_sqlite(&[WITH_A_FRONT])));
 }
 
 /// Runs all scenarios, one after the other, with an application of its own for each.
-pub(crate) fn run(on: &dyn EngineStage) {
+pub(crate) fn run(on: &dyn EngineHarness) {
     variables_commands_and_output(on);
     stop_and_restart(on);
     rollback(on);
@@ -67,38 +67,38 @@ pub(crate) fn run(on: &dyn EngineStage) {
 }
 
 /// Returns the page of an application at the front proxy; the status if it is not 200.
-fn page(on: &dyn EngineStage, name: &str) -> Result<String, u16> {
-    let answer = on.stage().server.visitor(&format!("{name}.ada-s-team.localhost")).get("/");
+fn page(on: &dyn EngineHarness, name: &str) -> Result<String, u16> {
+    let answer = on.harness().server.visitor(&format!("{name}.ada-s-team.localhost")).get("/");
     if answer.status == 200 { Ok(answer.text.trim_end().to_owned()) } else { Err(answer.status) }
 }
 
 #[track_caller]
-fn serves(on: &dyn EngineStage, name: &str, expected: Result<&str, u16>) {
+fn serves(on: &dyn EngineHarness, name: &str, expected: Result<&str, u16>) {
     let expected = expected.map(str::to_owned);
     until("the page", || (page(on, name) == expected).then_some(()));
 }
 
 #[track_caller]
-fn has_instances(on: &dyn EngineStage, count: usize) {
+fn has_instances(on: &dyn EngineHarness, count: usize) {
     until("the right number of instances", || (on.instances() == count).then_some(()));
 }
 
 /// Creates an application that serves `text`.
-fn live(on: &dyn EngineStage, name: &str, text: &str) -> (Repository, String, Value) {
+fn live(on: &dyn EngineHarness, name: &str, text: &str) -> (Repository, String, Value) {
     let repository = on.repository(name);
     repository.commit_page(text);
-    let (id, deployment) = on.stage().create_live(&on.spec(name));
+    let (id, deployment) = on.harness().create_live(&on.spec(name));
     (repository, id, deployment)
 }
 
 /// Deletes an application, and expects that nothing of it is left.
 #[track_caller]
-fn delete(on: &dyn EngineStage, name: &str, id: &str) {
-    on.stage().admin.delete(&format!("{DEPLOY}?id={id}")).success();
-    on.stage().admin.get(&format!("{DEPLOY}?id={id}")).failure(404, "not_found");
+fn delete(on: &dyn EngineHarness, name: &str, id: &str) {
+    on.harness().admin.delete(&format!("{DEPLOY}?id={id}")).success();
+    on.harness().admin.get(&format!("{DEPLOY}?id={id}")).failure(404, "not_found");
     has_instances(on, 0);
     serves(on, name, Err(404));
-    on.stage().has_no_work_left();
+    on.harness().has_no_work_left();
 }
 
 #[track_caller]
@@ -108,79 +108,79 @@ fn expect_lines(story: &str, lines: &[&str]) {
     }
 }
 
-fn variables_commands_and_output(on: &dyn EngineStage) {
-    let (stage, repository) = (on.stage(), on.repository("web"));
+fn variables_commands_and_output(on: &dyn EngineHarness) {
+    let (harness, repository) = (on.harness(), on.repository("web"));
     repository.write("Dockerfile", web_server_by("", SERVE)).write("index.html", "one\n").commit();
     let mut spec = on.spec("web");
     spec["environment_variables"] = json!({"NAME": "a name\nof two lines"});
     spec["pre_run_command"] = json!("echo \"prepared $(echo \"$NAME\" | wc -l) lines\"");
     spec["post_run_command"] = json!("echo \"finished $(echo \"$NAME\" | wc -l) lines\"");
-    let (id, deployment) = stage.create_live(&spec);
+    let (id, deployment) = harness.create_live(&spec);
     let deployment = text(&deployment["id"]);
-    expect_lines(&stage.story_of(&deployment), &["prepared 2 lines", "finished 2 lines"]);
+    expect_lines(&harness.story_of(&deployment), &["prepared 2 lines", "finished 2 lines"]);
     assert_eq!(page(on, "web"), Ok("one".to_owned()));
     until("the output of the container", || {
-        stage.story_of(&deployment).contains("serving 2 lines").then_some(())
+        harness.story_of(&deployment).contains("serving 2 lines").then_some(())
     });
     delete(on, "web", &id);
 }
 
-fn stop_and_restart(on: &dyn EngineStage) {
-    let stage = on.stage();
+fn stop_and_restart(on: &dyn EngineHarness) {
+    let harness = on.harness();
     let (_, id, deployment) = live(on, "stops", "a page");
     let (by_id, deployment) = (json!({"id": id}), text(&deployment["id"]));
     let becomes = |state: &str| {
-        until(state, || (stage.application(&id)["status"]["status"] == state).then_some(()));
+        until(state, || (harness.application(&id)["status"]["status"] == state).then_some(()));
     };
-    let stopped = stage.admin.post(&format!("{DEPLOY}/stop"), &by_id);
+    let stopped = harness.admin.post(&format!("{DEPLOY}/stop"), &by_id);
     assert_eq!(stopped.success()["status"]["status"], "stopped");
     until("the end of the container", || {
-        (stage.deployment(&deployment)["container_status"] == "exited").then_some(())
+        (harness.deployment(&deployment)["container_status"] == "exited").then_some(())
     });
     serves(on, "stops", Err(503));
     becomes("stopped");
     let mut instances = Vec::new();
     for restarts in 1..=2 {
-        stage.admin.post(&format!("{DEPLOY}/restart"), &by_id).success();
+        harness.admin.post(&format!("{DEPLOY}/restart"), &by_id).success();
         until("the restart", || {
-            (stage.story_of(&deployment).matches("Restarted").count() == restarts).then_some(())
+            (harness.story_of(&deployment).matches("Restarted").count() == restarts).then_some(())
         });
         becomes("running");
         until("a container that runs", || {
-            (stage.deployment(&deployment)["container_status"] == "running").then_some(())
+            (harness.deployment(&deployment)["container_status"] == "running").then_some(())
         });
         serves(on, "stops", Ok("a page"));
-        instances.push(stage.deployment(&deployment)["container_id"].clone());
+        instances.push(harness.deployment(&deployment)["container_id"].clone());
     }
     assert_ne!(instances[0], instances[1], "one that serves is restarted beside itself");
-    stage.admin.post(&format!("{DEPLOY}/stop"), &by_id).success();
+    harness.admin.post(&format!("{DEPLOY}/stop"), &by_id).success();
     becomes("stopped");
-    stage.deployed(&stage.redeploy(&id));
+    harness.deployed(&harness.redeploy(&id));
     becomes("running");
     serves(on, "stops", Ok("a page"));
     has_instances(on, 1);
     delete(on, "stops", &id);
 }
 
-fn rollback(on: &dyn EngineStage) {
-    let stage = on.stage();
+fn rollback(on: &dyn EngineHarness) {
+    let harness = on.harness();
     let (repository, id, first) = live(on, "back", "one");
     repository.commit_page("two");
-    stage.deployed(&stage.redeploy(&id));
+    harness.deployed(&harness.redeploy(&id));
     assert_eq!(page(on, "back"), Ok("two".to_owned()));
     has_instances(on, 1);
-    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
-    let third = stage.deployed(&text(&back["id"]));
+    let back = harness.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first["id"]})).success();
+    let third = harness.deployed(&text(&back["id"]));
     assert_eq!(third["commit_hash"], first["commit_hash"]);
     assert_eq!(page(on, "back"), Ok("one".to_owned()));
     has_instances(on, 1);
     delete(on, "back", &id);
 }
 
-fn failures(on: &dyn EngineStage) {
-    let stage = on.stage();
+fn failures(on: &dyn EngineHarness) {
+    let harness = on.harness();
     let (repository, id, _) = live(on, "fails", "one");
-    let fails = || stage.failed(&stage.redeploy(&id));
+    let fails = || harness.failed(&harness.redeploy(&id));
     repository.write("Dockerfile", running("echo \"I give up\"; exit 3")).commit();
     expect_lines(&fails(), &["the container exited with code 3 before it was healthy", "I give up"]);
     repository.write("Dockerfile", running("[\"/no/such/program\"]")).commit();
@@ -188,7 +188,7 @@ fn failures(on: &dyn EngineStage) {
     repository.write("Dockerfile", web_server_by("", "exec httpd -f -p 8081 -h /www")).commit();
     expect_lines(&fails(), &["Waiting for", "not healthy within 20 s"]);
     let broken = json!({"pre_run_command": "echo before; exit 4"});
-    stage.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &broken).success();
+    harness.admin.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &broken).success();
     repository.commit_page("two");
     expect_lines(&fails(), &["before", "the command ended with exit code 4"]);
     assert_eq!(page(on, "fails"), Ok("one".to_owned()), "what runs keeps running");
@@ -196,25 +196,26 @@ fn failures(on: &dyn EngineStage) {
     delete(on, "fails", &id);
 }
 
-fn cancellation(on: &dyn EngineStage) {
-    let stage = on.stage();
+fn cancellation(on: &dyn EngineHarness) {
+    let harness = on.harness();
     let (repository, id, _) = live(on, "cancels", "one");
     let after = |dockerfile: String, line: &str| {
         repository.write("Dockerfile", dockerfile).commit();
-        let deployment = stage.redeploy(&id);
-        until(line, || stage.story_of(&deployment).contains(line).then_some(()));
-        let cancel = || stage.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": deployment}));
+        let deployment = harness.redeploy(&id);
+        until(line, || harness.story_of(&deployment).contains(line).then_some(()));
+        let cancel =
+            || harness.admin.post(&format!("{DEPLOY}/cancel-deployment"), &json!({"id": deployment}));
         let begun = Instant::now();
         cancel().success();
-        let ended = stage.end_of(&deployment);
+        let ended = harness.end_of(&deployment);
         assert!(begun.elapsed() < SLEEP / 2, "it took {:?}", begun.elapsed());
-        let story = stage.story_of(&deployment);
+        let story = harness.story_of(&deployment);
         assert_eq!(ended["status"]["status"], "cancelled", "{story}");
         assert!(story.lines().last().unwrap().to_lowercase().contains("cancelled"), "{story}");
         has_instances(on, 1);
-        stage.has_no_work_left();
+        harness.has_no_work_left();
         assert_eq!(page(on, "cancels"), Ok("one".to_owned()));
-        assert_eq!(stage.application(&id)["status"]["status"], "running");
+        assert_eq!(harness.application(&id)["status"]["status"], "running");
         let message = cancel().failure(409, "conflict");
         assert!(message.contains("cancelled already"), "{message}");
     };

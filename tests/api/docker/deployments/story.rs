@@ -3,49 +3,49 @@
 use launchway_testkit::docker::docker;
 use serde_json::{Value, json};
 
-use super::stage::{DEPLOY, Stage, page_of, spec, text};
+use super::harness::{DEPLOY, Harness, page_of, spec, text};
 use crate::shapes::{
     APPLICATION, APPLICATION_STATUS, DEPLOYMENT, DEPLOYMENT_STATUS, LOG, ORGANIZATION, USER, expect_record,
 };
 
-super::on_both_stages!(
+super::on_both_engines!(
     an_application_is_deployed_changed_and_rolled_back,
     answers_embed_the_documented_relations
 );
 
-fn an_application_is_deployed_changed_and_rolled_back(stage: Stage) {
-    let repository = stage.repository("shop");
+fn an_application_is_deployed_changed_and_rolled_back(harness: Harness) {
+    let repository = harness.repository("shop");
     let first_commit = repository.commit_page("the first page");
-    let (application, first) = stage.create(&spec("shop", &repository));
+    let (application, first) = harness.create(&spec("shop", &repository));
     let id = text(&application["id"]);
     assert!(["queued", "cloning"].contains(&application["status"]["status"].as_str().unwrap()));
-    let first = stage.deployed(&first);
+    let first = harness.deployed(&first);
     expect_live(&first, &first_commit);
     assert_eq!(page_of(&first), "the first page");
-    assert_eq!(stage.application(&id)["status"]["status"], "running");
+    assert_eq!(harness.application(&id)["status"]["status"], "running");
 
     let second_commit = repository.commit_page("the second page");
-    let second = stage.deployed(&stage.redeploy(&id));
+    let second = harness.deployed(&harness.redeploy(&id));
     expect_live(&second, &second_commit);
     assert_ne!(second["container_id"], first["container_id"]);
     assert_eq!(page_of(&second), "the second page");
-    stage.has_containers(1);
-    expect_removed(&stage, &first);
+    harness.has_containers(1);
+    expect_removed(&harness, &first);
 
     let back = json!({"id": first["id"]});
-    let third = stage.admin.post(&format!("{DEPLOY}/rollback"), &back);
+    let third = harness.admin.post(&format!("{DEPLOY}/rollback"), &back);
     assert_eq!(third.message(), "Rollback created successfully");
-    let third = stage.deployed(&text(&third.success()["id"]));
+    let third = harness.deployed(&text(&third.success()["id"]));
     expect_live(&third, &first_commit);
     assert_eq!(page_of(&third), "the first page");
-    stage.has_containers(1);
-    expect_removed(&stage, &second);
-    stage.has_no_work_left();
+    harness.has_containers(1);
+    expect_removed(&harness, &second);
+    harness.has_no_work_left();
 
-    let list = stage.admin.get(&format!("{DEPLOY}/deployments?id={id}")).success();
+    let list = harness.admin.get(&format!("{DEPLOY}/deployments?id={id}")).success();
     let listed: Vec<_> = list["deployments"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
     assert_eq!(listed, [&third["id"], &second["id"], &first["id"]]);
-    expect_audited(&stage, &id, &[&first, &second, &third]);
+    expect_audited(&harness, &id, &[&first, &second, &third]);
 }
 
 /// Asserts the fields of a live deployment.
@@ -61,17 +61,17 @@ fn expect_live(deployment: &Value, commit: &str) {
     assert_eq!(running, "true");
 }
 
-fn expect_removed(stage: &Stage, deployment: &Value) {
+fn expect_removed(harness: &Harness, deployment: &Value) {
     crate::wait::until("the end of the old container", || {
-        let now = stage.deployment(&text(&deployment["id"]));
+        let now = harness.deployment(&text(&deployment["id"]));
         assert_eq!(now["status"]["status"], "deployed");
         (now["container_status"] == "removed").then_some(())
     });
 }
 
 /// Asserts that the audit log contains who requested what, and the result.
-fn expect_audited(stage: &Stage, application: &str, deployments: &[&Value]) {
-    let activities = stage.admin.get("/api/v1/audit/logs?page_size=100").success();
+fn expect_audited(harness: &Harness, application: &str, deployments: &[&Value]) {
+    let activities = harness.admin.get("/api/v1/audit/logs?page_size=100").success();
     let activities = activities["activities"].as_array().unwrap();
     let entries_of = |resource: &str, id: &str| -> Vec<(String, String)> {
         let about = |one: &&Value| one["resource"] == resource && one["resource_id"] == id;
@@ -91,13 +91,13 @@ fn expect_audited(stage: &Stage, application: &str, deployments: &[&Value]) {
     }
 }
 
-fn answers_embed_the_documented_relations(stage: Stage) {
-    let repository = stage.repository("shop");
+fn answers_embed_the_documented_relations(harness: Harness) {
+    let repository = harness.repository("shop");
     repository.commit_page("a page");
     let mut spec = spec("shop", &repository);
     spec["environment_variables"] = json!({"GREETING": "a = \"b\"\nc"});
     spec["labels"] = json!(["one", "two"]);
-    let answer = stage.admin.post(DEPLOY, &spec);
+    let answer = harness.admin.post(DEPLOY, &spec);
     assert_eq!(answer.message(), "Deployment created successfully");
     let application = answer.success();
     expect_whole(&application);
@@ -112,10 +112,10 @@ fn answers_embed_the_documented_relations(stage: Stage) {
 
     let id = text(&application["id"]);
     let deployment = text(&application["deployments"][0]["id"]);
-    stage.deployed(&deployment);
-    expect_whole(&stage.application(&id));
-    expect_endpoint_11(&stage, &deployment);
-    expect_endpoint_10(&stage, &id);
+    harness.deployed(&deployment);
+    expect_whole(&harness.application(&id));
+    expect_endpoint_11(&harness, &deployment);
+    expect_endpoint_10(&harness, &id);
 }
 
 /// Asserts that an application has its organization, user, status, deployments with their status, and log
@@ -144,8 +144,8 @@ fn expect_whole(application: &Value) {
     expect_lines(application["logs"].as_array().unwrap());
 }
 
-fn expect_endpoint_11(stage: &Stage, id: &str) {
-    let answer = stage.admin.get(&format!("{DEPLOY}/deployments/{id}"));
+fn expect_endpoint_11(harness: &Harness, id: &str) {
+    let answer = harness.admin.get(&format!("{DEPLOY}/deployments/{id}"));
     assert_eq!(answer.message(), "Deployment retrieved successfully");
     let deployment = answer.success();
     expect_record(&deployment, DEPLOYMENT);
@@ -167,8 +167,8 @@ fn expect_endpoint_11(stage: &Stage, id: &str) {
     assert_eq!(text(&lines[0]["log"]), "Deployment requested by ada");
 }
 
-fn expect_endpoint_10(stage: &Stage, application: &str) {
-    let answer = stage.admin.get(&format!("{DEPLOY}/logs/{application}"));
+fn expect_endpoint_10(harness: &Harness, application: &str) {
+    let answer = harness.admin.get(&format!("{DEPLOY}/logs/{application}"));
     assert_eq!(answer.message(), "Logs retrieved successfully");
     let data = answer.success();
     let mut fields: Vec<_> = data.as_object().unwrap().keys().map(String::as_str).collect();
@@ -190,7 +190,7 @@ fn expect_endpoint_10(stage: &Stage, application: &str) {
         expect_record(deployment, DEPLOYMENT);
         assert_eq!((&deployment["application"], &deployment["status"]), (&Value::Null, &Value::Null));
     }
-    let bare = stage.admin.get(&format!("{DEPLOY}/logs/{application}?embed=none")).success();
+    let bare = harness.admin.get(&format!("{DEPLOY}/logs/{application}?embed=none")).success();
     expect_lines(bare["logs"].as_array().unwrap());
 }
 

@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use super::stage::{DEPLOY, Stage, spec, text};
+use super::harness::{DEPLOY, Harness, spec, text};
 
 #[test]
 fn a_write_answers_even_if_nothing_else_can_be_read() {
-    let stage = Stage::on_sqlite(&[]);
+    let harness = Harness::on_sqlite(&[]);
     let only = |permission: &str| {
         let body = json!({"name": permission, "permissions": [permission]});
-        let token = text(&stage.admin.post("/api/v1/auth/tokens", &body).success()["token"]);
-        stage.admin.with_token(&token)
+        let token = text(&harness.admin.post("/api/v1/auth/tokens", &body).success()["token"]);
+        harness.admin.with_token(&token)
     };
     let (creator, updater) = (only("deploy:create"), only("deploy:update"));
-    let repository = stage.repository("shop");
+    let repository = harness.repository("shop");
     repository.write("index.html", "a page").commit();
     let mut site = spec("shop", &repository);
     site["build_pack"] = json!("static");
@@ -23,7 +23,7 @@ fn a_write_answers_even_if_nothing_else_can_be_read() {
     let created = once.post(DEPLOY, &site).success();
     assert_eq!(once.post(DEPLOY, &site).success()["id"], created["id"]);
     let (id, first) = (text(&created["id"]), text(&created["deployments"][0]["id"]));
-    stage.deployed(&first);
+    harness.deployed(&first);
 
     let once = creator.with_header("idempotency-key", "two");
     let redeployed = once.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success();
@@ -31,9 +31,9 @@ fn a_write_answers_even_if_nothing_else_can_be_read() {
         once.post(&format!("{DEPLOY}/redeploy"), &json!({"id": id})).success()["id"],
         redeployed["id"]
     );
-    stage.deployed(&text(&redeployed["id"]));
+    harness.deployed(&text(&redeployed["id"]));
     let back = creator.post(&format!("{DEPLOY}/rollback"), &json!({"id": first})).success();
-    stage.deployed(&text(&back["id"]));
+    harness.deployed(&text(&back["id"]));
 
     let changed = updater.put(&format!("{DEPLOY}?id={id}&redeploy=false"), &json!({"labels": ["a"]}));
     assert_eq!(changed.success()["labels"], json!(["a"]));

@@ -9,8 +9,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::{page, site, stage};
-use crate::docker::deployments::stage::spec;
+use super::{harness, page, site};
+use crate::docker::deployments::harness::spec;
 
 /// A tracer, which is stopped when dropped.
 struct Confined(Child);
@@ -84,18 +84,18 @@ fn calls_of(name: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_units_let_a_server_and_its_front_proxy_work() {
-    let stage = stage();
-    let front = stage.server.front_process().unwrap();
-    let _server = Confined::by("launchway.service", stage.server.process_id());
+    let harness = harness();
+    let front = harness.server.front_process().unwrap();
+    let _server = Confined::by("launchway.service", harness.server.process_id());
     let _front = Confined::by("launchway-proxy.service", front);
 
-    let files = stage.repository("files");
+    let files = harness.repository("files");
     files.write("index.html", "from files").commit();
-    stage.create_live(&site("files", &files));
-    assert_eq!(page(&stage, "files.ada-s-team.localhost"), "from files");
+    harness.create_live(&site("files", &files));
+    assert_eq!(page(&harness, "files.ada-s-team.localhost"), "from files");
 
-    let image = stage.repository("image");
+    let image = harness.repository("image");
     image.commit_page("from a container");
-    stage.create_live(&spec("image", &image));
-    assert_eq!(page(&stage, "image.ada-s-team.localhost"), "from a container");
+    harness.create_live(&spec("image", &image));
+    assert_eq!(page(&harness, "image.ada-s-team.localhost"), "from a container");
 }

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     docker::deployments::{
+        harness::{Harness, spec},
         repository::{Repository, running, web_server},
-        stage::{Stage, spec},
     },
     wait::until,
 };
@@ -33,8 +33,8 @@ fn commit_slow(repository: &Repository, text: &str) {
 struct Loads([Load; 2]);
 
 impl Loads {
-    fn on(stage: &Stage, host: &str, what: (&str, &str)) -> Self {
-        Self([true, false].map(|is_kept| Load::on(stage.server.front(), host, what, is_kept)))
+    fn on(harness: &Harness, host: &str, what: (&str, &str)) -> Self {
+        Self([true, false].map(|is_kept| Load::on(harness.server.front(), host, what, is_kept)))
     }
 
     fn stop(self) -> WrkResults {
@@ -49,12 +49,12 @@ struct Successors(Vec<Child>);
 
 impl Successors {
     /// Starts one more proxy, which takes over from the running one.
-    fn take_over(&mut self, stage: &Stage) {
-        let old = stage.server.front_process();
-        let mut next = stage.server.command(&["proxy", "run"]);
-        next.env("LAUNCHWAY_PROXY_BIND", stage.server.front()).stderr(Stdio::null());
+    fn take_over(&mut self, harness: &Harness) {
+        let old = harness.server.front_process();
+        let mut next = harness.server.command(&["proxy", "run"]);
+        next.env("LAUNCHWAY_PROXY_BIND", harness.server.front()).stderr(Stdio::null());
         self.0.push(next.spawn().unwrap());
-        until("the next proxy", || stage.server.front_process().filter(|new| Some(*new) != old));
+        until("the next proxy", || harness.server.front_process().filter(|new| Some(*new) != old));
     }
 }
 
@@ -69,55 +69,55 @@ impl Drop for Successors {
 
 #[test]
 fn twenty_switches_of_a_site_fail_no_request() {
-    let stage = Stage::on_sqlite(&[WITH_A_FRONT]);
-    let repository = stage.repository("site");
+    let harness = Harness::on_sqlite(&[WITH_A_FRONT]);
+    let repository = harness.repository("site");
     repository.write("index.html", "version 0").commit();
-    let (id, _) = stage.create_live(&site("site", &repository));
-    let load = Loads::on(&stage, SITE, ("GET", "/"));
+    let (id, _) = harness.create_live(&site("site", &repository));
+    let load = Loads::on(&harness, SITE, ("GET", "/"));
     for version in 1..=20 {
         repository.write("index.html", format!("version {version}")).commit();
-        stage.deployed(&stage.redeploy(&id));
+        harness.deployed(&harness.redeploy(&id));
     }
     assert_eq!(load.stop().failed, 0);
 }
 
 #[test]
 fn deployments_and_restarts_under_load_fail_no_request() {
-    let mut stage = Stage::on_sqlite(&[WITH_A_FRONT]);
-    let repository = stage.repository("web");
+    let mut harness = Harness::on_sqlite(&[WITH_A_FRONT]);
+    let repository = harness.repository("web");
     commit_slow(&repository, "version 0");
-    let (id, _) = stage.create_live(&spec("web", &repository));
-    let load = Loads::on(&stage, WEB, SLOW);
+    let (id, _) = harness.create_live(&spec("web", &repository));
+    let load = Loads::on(&harness, WEB, SLOW);
     let mut successors = Successors(Vec::new());
     for version in 1..=10 {
         commit_slow(&repository, &format!("version {version}"));
-        stage.deployed(&stage.redeploy(&id));
+        harness.deployed(&harness.redeploy(&id));
         if version % 2 == 0 {
-            successors.take_over(&stage);
+            successors.take_over(&harness);
             repository.write("Dockerfile", running("exit 1")).commit();
-            stage.failed(&stage.redeploy(&id));
+            harness.failed(&harness.redeploy(&id));
         }
         if version % 3 == 0 {
-            stage.server.terminate();
-            stage.server.restart();
-            stage.reconnect();
+            harness.server.terminate();
+            harness.server.restart();
+            harness.reconnect();
         }
     }
     assert_eq!(load.stop().failed, 0);
-    stage.has_containers(1);
+    harness.has_containers(1);
 }
 
 #[test]
 fn without_waiting_for_running_requests_some_fail() {
-    let stage = Stage::on_sqlite(&[WITH_A_FRONT, ("LAUNCHWAY_PROXY_DRAIN", "1ms")]);
-    let repository = stage.repository("web");
+    let harness = Harness::on_sqlite(&[WITH_A_FRONT, ("LAUNCHWAY_PROXY_DRAIN", "1ms")]);
+    let repository = harness.repository("web");
     commit_slow(&repository, "version 0");
-    let (id, _) = stage.create_live(&spec("web", &repository));
-    let load = Loads::on(&stage, WEB, SLOW);
+    let (id, _) = harness.create_live(&spec("web", &repository));
+    let load = Loads::on(&harness, WEB, SLOW);
     for version in 1..=3 {
         commit_slow(&repository, &format!("version {version}"));
-        stage.deployed(&stage.redeploy(&id));
-        stage.has_containers(1);
+        harness.deployed(&harness.redeploy(&id));
+        harness.has_containers(1);
     }
     assert_ne!(load.stop().failed, 0);
 }

@@ -8,11 +8,11 @@ use std::{
 
 use serde_json::json;
 
-use super::{site, stage};
+use super::{harness, site};
 use launchway_testkit::ports::free_port;
 
 use crate::{
-    docker::deployments::stage::{Stage, spec},
+    docker::deployments::harness::{Harness, spec},
     wait::until,
 };
 
@@ -24,12 +24,12 @@ struct Caddy {
 }
 
 impl Caddy {
-    fn before(stage: &Stage) -> Self {
-        let printed = stage
+    fn before(harness: &Harness) -> Self {
+        let printed = harness
             .server
             .command(&["proxy", "caddyfile"])
-            .env("LAUNCHWAY_BIND", stage.server.address())
-            .env("LAUNCHWAY_PROXY_BIND", stage.server.front())
+            .env("LAUNCHWAY_BIND", harness.server.address())
+            .env("LAUNCHWAY_PROXY_BIND", harness.server.front())
             .output()
             .unwrap();
         let printed = String::from_utf8(printed.stdout).unwrap();
@@ -89,25 +89,25 @@ impl Drop for Caddy {
 
 #[test]
 fn caddy_serves_every_name_over_tls_without_configuration() {
-    let stage = stage();
-    let caddy = Caddy::before(&stage);
-    let repository = stage.repository("site");
+    let harness = harness();
+    let caddy = Caddy::before(&harness);
+    let repository = harness.repository("site");
     repository.write("index.html", "a site").commit();
     let mut first = site("site", &repository);
     (first["domain"], first["proxy_server"]) = (json!("site.example.com"), json!("caddy"));
-    let (id, _) = stage.create_live(&first);
-    let repository = stage.repository("web");
+    let (id, _) = harness.create_live(&first);
+    let repository = harness.repository("web");
     repository.commit_page("a container");
     let mut second = spec("web", &repository);
     second["domain"] = json!("web.example.com");
-    stage.create_live(&second);
+    harness.create_live(&second);
 
     assert_eq!(caddy.page("site.example.com").unwrap(), "a site", "{}", caddy.log());
     assert_eq!(caddy.page("web.example.com").unwrap(), "a container");
     caddy.page("www.example.com").unwrap_err();
 
     let third = json!({"id": id, "domain": "www.example.com"});
-    stage.admin.post("/api/v1/deploy/application/domains", &third).success();
+    harness.admin.post("/api/v1/deploy/application/domains", &third).success();
     assert_eq!(caddy.page("www.example.com").unwrap(), "a site");
     assert_eq!(caddy.page("site.ada-s-team.localhost").unwrap(), "a site");
     caddy.page("evil.example.com").unwrap_err();

@@ -5,9 +5,9 @@ use std::process::Stdio;
 use launchway_testkit::{client::Client, docker::base_image, server::TestServer};
 use serde_json::{Value, json};
 
-use super::stage::SwarmStage;
+use super::harness::SwarmHarness;
 use crate::{
-    docker::deployments::stage::{DEPLOY, text},
+    docker::deployments::harness::{DEPLOY, text},
     wait::until,
 };
 
@@ -38,7 +38,7 @@ const PROXY: &str =
     "echo serving; wget -q -O /www/index.html http://db:9000/index.html; exec httpd -f -p 8080 -h /www";
 
 /// Commits a version, and returns the body of a request that deploys it.
-fn shop(swarm: &SwarmStage, name: &str, page: &str) -> Value {
+fn shop(swarm: &SwarmHarness, name: &str, page: &str) -> Value {
     let dockerfile = format!("FROM {}\nRUN mkdir -p /www\nCMD {PROXY}\n", base_image());
     swarm.repository(name).write("Dockerfile", dockerfile).write("compose.yaml", services(page)).commit();
     let mut spec = swarm.spec(name, 1);
@@ -52,23 +52,23 @@ fn page(server: &TestServer, host: &str) -> Result<String, u16> {
 }
 
 /// Returns the node of a deployment, all of whose services are there.
-fn home_of(swarm: &SwarmStage, nodes: usize, deployment: &str) -> usize {
+fn home_of(swarm: &SwarmHarness, nodes: usize, deployment: &str) -> usize {
     let containers = swarm.lab.containers_of(nodes, deployment);
     assert_eq!(containers.len(), 2, "{containers:?}");
     assert_eq!(containers[0].node, containers[1].node, "{containers:?}");
     containers[0].node
 }
 
-fn volumes_on(swarm: &SwarmStage, node: usize) -> usize {
+fn volumes_on(swarm: &SwarmHarness, node: usize) -> usize {
     let listed = swarm.lab.docker(node, &["volume", "ls", "--quiet", "--filter", "name=launchway-"]);
     listed.lines().count()
 }
 
 /// Starts another server, on the second manager.
-pub(super) fn second_server(swarm: &SwarmStage) -> TestServer {
+pub(super) fn second_server(swarm: &SwarmHarness) -> TestServer {
     let own = swarm.lab.settings(2);
     let own: Vec<(&str, &str)> = own.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    swarm.stage.server.replica(&own)
+    swarm.harness.server.replica(&own)
 }
 
 pub(super) fn everywhere(servers: [&TestServer; 2], host: &str, expected: &Result<String, u16>) {
@@ -79,22 +79,22 @@ pub(super) fn everywhere(servers: [&TestServer; 2], host: &str, expected: &Resul
 
 #[test]
 fn a_composition_stays_on_the_machine_with_its_volumes() {
-    let swarm = SwarmStage::with_managers(2, 2);
-    let (stage, second) = (&swarm.stage, second_server(&swarm));
-    let servers = [&stage.server, &second];
-    let (id, first) = stage.create_live(&shop(&swarm, "shop", "one"));
+    let swarm = SwarmHarness::with_managers(2, 2);
+    let (harness, second) = (&swarm.harness, second_server(&swarm));
+    let servers = [&harness.server, &second];
+    let (id, first) = harness.create_live(&shop(&swarm, "shop", "one"));
     let first_id = text(&first["id"]);
     let home = home_of(&swarm, 2, &first_id);
     let (machine, address) = (format!("lwt-node{home}"), swarm.lab.address(home));
-    let story = stage.story_of(&first_id);
+    let story = harness.story_of(&first_id);
     for line in [&format!("The services run on machine {machine}"), &format!("Waiting for http://{address}:")]
     {
         assert!(story.contains(line.as_str()), "{line:?} is not in:\n{story}");
     }
     everywhere(servers, SHOP, &Ok("one".to_owned()));
-    until("its output", || stage.story_of(&first_id).contains("serving").then_some(()));
+    until("its output", || harness.story_of(&first_id).contains("serving").then_some(()));
     // The server of the other machine does not see its containers.
-    let other = if home == 1 { &second } else { &stage.server };
+    let other = if home == 1 { &second } else { &harness.server };
     let report = other.command(&["doctor"]).stdin(Stdio::null()).output().unwrap().stdout;
     let report = String::from_utf8(report).unwrap();
     assert!(report.contains("0 live versions are running, and 1 with a compose file on other"), "{report}");
@@ -102,12 +102,12 @@ fn a_composition_stays_on_the_machine_with_its_volumes() {
     // Each version runs there, and finds what the first one wrote.
     for _ in 0..3 {
         shop(&swarm, "shop", "two");
-        let next = text(&stage.deployed(&stage.redeploy(&id))["id"]);
+        let next = text(&harness.deployed(&harness.redeploy(&id))["id"]);
         assert_eq!(home_of(&swarm, 2, &next), home);
         everywhere(servers, SHOP, &Ok("one".to_owned()));
     }
-    let back = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first_id})).success();
-    let back = text(&stage.deployed(&text(&back["id"]))["id"]);
+    let back = harness.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": first_id})).success();
+    let back = text(&harness.deployed(&text(&back["id"]))["id"]);
     assert_eq!(home_of(&swarm, 2, &back), home);
     everywhere(servers, SHOP, &Ok("one".to_owned()));
     assert_eq!([volumes_on(&swarm, home), volumes_on(&swarm, 3 - home)], [1, 0]);
@@ -118,12 +118,12 @@ fn a_composition_stays_on_the_machine_with_its_volumes() {
     until("other containers", || (page(&second, SHOP) != Ok("one".to_owned())).then_some(()));
     everywhere(servers, SHOP, &Ok("one".to_owned()));
     until("a running application", || {
-        (stage.application(&id)["status"]["status"] == "running").then_some(())
+        (harness.application(&id)["status"]["status"] == "running").then_some(())
     });
     assert_eq!(home_of(&swarm, 2, &back), home);
 
     let by_id = json!({"id": id});
-    let there = stage.admin.at(second.url());
+    let there = harness.admin.at(second.url());
     there.post(&format!("{DEPLOY}/stop"), &by_id).success();
     everywhere(servers, SHOP, &Err(503));
     until("no container", || swarm.lab.containers_of(2, &back).is_empty().then_some(()));
@@ -146,7 +146,7 @@ fn a_composition_stays_on_the_machine_with_its_volumes() {
 }
 
 /// Deploys a composition of another organization, whose containers reach no container of `deployment`.
-fn is_not_reached_by_others(swarm: &SwarmStage, admin: &Client, deployment: &str, home: usize) {
+fn is_not_reached_by_others(swarm: &SwarmHarness, admin: &Client, deployment: &str, home: usize) {
     let published = swarm.lab.published_at(home, deployment);
     assert_eq!(published.len(), 1, "{published:?}");
     assert!(published[0].starts_with(&format!("{}:", swarm.lab.address(home))), "{published:?}");
@@ -180,23 +180,23 @@ fn is_not_reached_by_others(swarm: &SwarmStage, admin: &Client, deployment: &str
     assert_eq!(page.trim_end(), "one");
 }
 
-fn single(swarm: &SwarmStage) -> Value {
+fn single(swarm: &SwarmHarness) -> Value {
     swarm.repository("single").commit_page("of one container");
     swarm.spec("single", 2)
 }
 
 #[test]
 fn a_composition_of_a_lost_machine_starts_nowhere_else() {
-    let mut swarm = SwarmStage::with_managers(3, 3);
+    let mut swarm = SwarmHarness::with_managers(3, 3);
     let mut second = second_server(&swarm);
-    let (id, first) = swarm.stage.create_live(&shop(&swarm, "shop", "one"));
+    let (id, first) = swarm.harness.create_live(&shop(&swarm, "shop", "one"));
     let first = text(&first["id"]);
     let home = home_of(&swarm, 3, &first);
     // The machine is lost with its server and its front proxy.
-    let (url, admin) = (second.url().to_owned(), swarm.stage.admin.clone());
+    let (url, admin) = (second.url().to_owned(), swarm.harness.admin.clone());
     let there = if home == 1 { admin.at(&url) } else { admin };
     match home {
-        1 => swarm.stage.server.kill(),
+        1 => swarm.harness.server.kill(),
         _ => second.kill(),
     }
     swarm.lab.cut(home);
@@ -226,7 +226,7 @@ fn a_composition_of_a_lost_machine_starts_nowhere_else() {
     // It continues once the machine is back.
     swarm.lab.rejoin(home);
     match home {
-        1 => swarm.stage.server.restart(),
+        1 => swarm.harness.server.restart(),
         _ => second.restart(),
     }
     until("the deployment that waited", || {

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::{
     compositions::{everywhere, second_server},
-    stage::{SwarmStage, WEB},
+    harness::{SwarmHarness, WEB},
 };
 use crate::{
-    docker::deployments::stage::text,
+    docker::deployments::harness::text,
     extensions::{
         EXTENSIONS, definition,
         docker::{check, service},
@@ -25,12 +25,12 @@ fn run(client: &Client, key: &str) {
 }
 
 /// Returns the names of the containers of extensions on a node.
-fn containers_on(swarm: &SwarmStage, node: usize) -> Vec<String> {
+fn containers_on(swarm: &SwarmHarness, node: usize) -> Vec<String> {
     let list = ["ps", "--all", "--filter", "label=launchway.application=", "--format", "{{.Names}}"];
     swarm.lab.docker(node, &list).lines().map(str::to_owned).collect()
 }
 
-fn volumes_on(swarm: &SwarmStage, node: usize) -> usize {
+fn volumes_on(swarm: &SwarmHarness, node: usize) -> usize {
     let listed = swarm.lab.docker(node, &["volume", "ls", "--quiet", "--filter", "name=launchway-x-"]);
     listed.lines().count()
 }
@@ -53,17 +53,17 @@ fn composition() -> String {
 
 #[test]
 fn extensions_run_on_one_machine_and_are_reached_from_all() {
-    let swarm = SwarmStage::with_managers(2, 2);
-    let (stage, second) = (&swarm.stage, second_server(&swarm));
-    let servers: [&TestServer; 2] = [&stage.server, &second];
-    let there = stage.admin.at(second.url());
+    let swarm = SwarmHarness::with_managers(2, 2);
+    let (harness, second) = (&swarm.harness, second_server(&swarm));
+    let servers: [&TestServer; 2] = [&harness.server, &second];
+    let there = harness.admin.at(second.url());
 
     // The machine that gets the first request is the one of all of them.
     let key = forked(&there, &service("hello", check("hello")));
     run(&there, &key);
     everywhere(servers, PAGES, &Ok("hello".to_owned()));
-    let shop = forked(&stage.admin, &composition());
-    run(&stage.admin, &shop);
+    let shop = forked(&harness.admin, &composition());
+    run(&harness.admin, &shop);
     everywhere(servers, "shop.example", &Ok("of the database".to_owned()));
     assert_eq!([containers_on(&swarm, 1).len(), containers_on(&swarm, 2).len()], [0, 3]);
     assert_eq!([volumes_on(&swarm, 1), volumes_on(&swarm, 2)], [0, 2]);
@@ -72,7 +72,7 @@ fn extensions_run_on_one_machine_and_are_reached_from_all() {
     let proxy = "until wget -q -O /www/index.html http://pages:8080/; do sleep 0.2; done; exec httpd -f -p 8080 -h /www";
     let dockerfile = format!("FROM {}\nRUN mkdir -p /www\nCMD {proxy}\n", base_image());
     swarm.repository("web").write("Dockerfile", dockerfile).commit();
-    let (_, deployed) = stage.create_live(&swarm.spec("web", 2));
+    let (_, deployed) = harness.create_live(&swarm.spec("web", 2));
     let copies = swarm.lab.containers_of(2, &text(&deployed["id"]));
     assert_eq!(copies.iter().map(|copy| copy.node).collect::<Vec<_>>(), [1, 2]);
     everywhere(servers, WEB, &Ok("hello".to_owned()));
@@ -86,34 +86,34 @@ fn extensions_run_on_one_machine_and_are_reached_from_all() {
     };
     swarm.lab.docker(2, &["restart", "--time", "0", pages]);
     everywhere(servers, PAGES, &Ok("hello".to_owned()));
-    run(&stage.admin, &key);
+    run(&harness.admin, &key);
     everywhere(servers, PAGES, &Ok("hello".to_owned()));
     assert_eq!([volumes_on(&swarm, 1), volumes_on(&swarm, 2)], [0, 2]);
 
     // A drained machine would disconnect it: only what may run elsewhere is moved.
-    let drained = stage.server.command(&["node", "drain", "lwt-node2"]).output().unwrap();
+    let drained = harness.server.command(&["node", "drain", "lwt-node2"]).output().unwrap();
     let told = String::from_utf8_lossy(&[drained.stdout, drained.stderr].concat()).into_owned();
     assert!(drained.status.success() && told.contains("lwt-node2 is paused instead of drained"), "{told}");
     everywhere(servers, PAGES, &Ok("hello".to_owned()));
     everywhere(servers, WEB, &Ok("hello".to_owned()));
-    assert!(stage.server.command(&["node", "activate", "lwt-node2"]).status().unwrap().success());
+    assert!(harness.server.command(&["node", "activate", "lwt-node2"]).status().unwrap().success());
 
     for key in [&key, &shop] {
-        stage.admin.post(&format!("{EXTENSIONS}/{key}/uninstall"), &json!({"volumes": true})).success();
+        harness.admin.post(&format!("{EXTENSIONS}/{key}/uninstall"), &json!({"volumes": true})).success();
     }
     until("the end of everything", || {
         (containers_on(&swarm, 2).is_empty() && volumes_on(&swarm, 2) == 0).then_some(())
     });
     everywhere(servers, PAGES, &Err(404));
     // Nothing is left of them: the next one may run elsewhere.
-    let key = forked(&stage.admin, &service("again", check("again")));
-    run(&stage.admin, &key);
+    let key = forked(&harness.admin, &service("again", check("again")));
+    run(&harness.admin, &key);
     everywhere(servers, PAGES, &Ok("again".to_owned()));
     assert_eq!([containers_on(&swarm, 1).len(), containers_on(&swarm, 2).len()], [1, 0]);
 }
 
 /// Runs a container of another organization on the same machine, which reaches nothing of the extension.
-fn is_not_reached_by_others(swarm: &SwarmStage, admin: &Client) {
+fn is_not_reached_by_others(swarm: &SwarmHarness, admin: &Client) {
     let format = "{{range .NetworkSettings.Ports}}{{range .}}{{.HostIp}}:{{.HostPort}} {{end}}{{end}}\
                   {{range .NetworkSettings.Networks}}{{.IPAddress}}:8080 {{end}}";
     let pages = containers_on(swarm, 2).into_iter().find(|name| name.ends_with("-pages")).unwrap();
@@ -134,14 +134,14 @@ fn is_not_reached_by_others(swarm: &SwarmStage, admin: &Client) {
 
 #[test]
 fn an_extension_of_a_lost_machine_starts_nowhere_else() {
-    let swarm = SwarmStage::with_managers(3, 3);
+    let swarm = SwarmHarness::with_managers(3, 3);
     let mut second = second_server(&swarm);
-    let (stage, there) = (&swarm.stage, swarm.stage.admin.at(second.url()));
+    let (harness, there) = (&swarm.harness, swarm.harness.admin.at(second.url()));
     let key = forked(&there, &service("hello", check("hello")));
     run(&there, &key);
     let page = |expected: Result<&str, u16>| {
         until("the page", || {
-            let answer = stage.server.visitor(PAGES).get("/");
+            let answer = harness.server.visitor(PAGES).get("/");
             let now = if answer.status == 200 { Ok(answer.text.trim_end()) } else { Err(answer.status) };
             (now == expected).then_some(())
         });
@@ -151,8 +151,8 @@ fn an_extension_of_a_lost_machine_starts_nowhere_else() {
     second.kill();
     swarm.lab.cut(2);
     page(Err(503));
-    let waiting = started(&stage.admin, &key, &json!({}));
-    let story = || -> Value { execution(&stage.admin, &waiting) };
+    let waiting = started(&harness.admin, &key, &json!({}));
+    let story = || -> Value { execution(&harness.admin, &waiting) };
     let reason = "it runs on machine lwt-node2, which is not reachable; it starts nowhere else because its volumes are there";
     until("a run that says so", || story().to_string().contains(reason).then_some(()));
     for node in [1, 3] {

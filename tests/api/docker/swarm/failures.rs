@@ -8,18 +8,18 @@ use launchway_testkit::{
 };
 use serde_json::json;
 
-use super::stage::SwarmStage;
-use crate::docker::deployments::stage::text;
+use super::harness::SwarmHarness;
+use crate::docker::deployments::harness::text;
 
 #[test]
 fn a_failure_of_the_cluster_is_a_sentence() {
-    let mut swarm = SwarmStage::start(2);
+    let mut swarm = SwarmHarness::start(2);
     let repository = swarm.repository("web");
     repository.commit_page("one");
-    let (id, _) = swarm.stage.create_live(&swarm.spec("web", 1));
+    let (id, _) = swarm.harness.create_live(&swarm.spec("web", 1));
 
     swarm.lab.stop_registry();
-    let story = swarm.stage.failed(&swarm.stage.redeploy(&id));
+    let story = swarm.harness.failed(&swarm.harness.redeploy(&id));
     let line = "the image cannot be pushed: the registry `10.78.0.1:5005` cannot be reached";
     assert!(story.contains(line), "{line:?} is not in:\n{story}");
     assert_eq!(swarm.page(), Ok("one".to_owned()), "what runs keeps running");
@@ -28,7 +28,7 @@ fn a_failure_of_the_cluster_is_a_sentence() {
     for node in ["lwt-node1", "lwt-node2"] {
         swarm.lab.docker(1, &["node", "update", "--label-rm", "launchway.apps", node]);
     }
-    let story = swarm.stage.failed(&swarm.stage.redeploy(&id));
+    let story = swarm.harness.failed(&swarm.harness.redeploy(&id));
     let line = "no node can run the container: no suitable node";
     assert!(story.contains(line), "{line:?} is not in:\n{story}");
 }
@@ -56,16 +56,16 @@ fn a_server_starts_only_on_a_manager() {
 
 #[test]
 fn a_live_composition_keeps_the_server_from_swarm() {
-    let stage = crate::docker::deployments::stage::Stage::on_postgres(&[]);
-    let repository = stage.repository("shop");
+    let harness = crate::docker::deployments::harness::Harness::on_postgres(&[]);
+    let repository = harness.repository("shop");
     repository
         .write("compose.yaml", "services:\n  web:\n    build: .\n    ports: [\"8080\"]\n")
         .commit_page("x");
-    let mut spec = crate::docker::deployments::stage::spec("shop", &repository);
+    let mut spec = crate::docker::deployments::harness::spec("shop", &repository);
     spec["build_pack"] = json!("docker-compose");
-    let (_, deployment) = stage.create_live(&spec);
+    let (_, deployment) = harness.create_live(&spec);
     assert!(text(&deployment["container_image"]).ends_with("-web"));
-    let mut server: TestServer = stage.server;
+    let mut server: TestServer = harness.server;
     server.terminate();
     let mut start = server.command(&[]);
     start.env("LAUNCHWAY_ENGINE", "swarm").env("LAUNCHWAY_REGISTRY", "127.0.0.1:5000");

@@ -5,24 +5,24 @@ use std::{env, fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 use launchway_testkit::{repository::web_server, swarm::SwarmLab};
 use serde_json::json;
 
-use super::stage::SwarmStage;
-use crate::docker::deployments::stage::{DEPLOY, text};
+use super::harness::SwarmHarness;
+use crate::docker::deployments::harness::{DEPLOY, text};
 
 #[test]
 fn two_organizations_do_not_reach_each_other() {
-    let swarm = SwarmStage::start(2);
-    let stage = &swarm.stage;
+    let swarm = SwarmHarness::start(2);
+    let harness = &swarm.harness;
     swarm.repository("web").commit_page("of the first");
-    let (_, first) = stage.create_live(&swarm.spec("web", 2));
+    let (_, first) = harness.create_live(&swarm.spec("web", 2));
     let first_id = text(&first["id"]);
 
     // In its overlay, and at the ports of both nodes.
     let targets = swarm.lab.addresses_of(2, &first_id, 8080);
     assert!(targets.len() >= 8, "{targets:?}");
 
-    let other = stage.admin.post("/api/v1/organizations", &json!({"name": "Another team"})).success();
+    let other = harness.admin.post("/api/v1/organizations", &json!({"name": "Another team"})).success();
     let organization = text(&other["id"]);
-    let there = stage.admin.with_header("x-organization-id", &organization);
+    let there = harness.admin.with_header("x-organization-id", &organization);
     swarm
         .repository("other")
         .write("Dockerfile", web_server(""))
@@ -64,12 +64,12 @@ fn two_organizations_do_not_reach_each_other() {
 
     // The front proxy reaches both.
     assert_eq!(swarm.page(), Ok("of the first".to_owned()));
-    let second = stage.server.visitor("other.another-team.localhost").get("/");
+    let second = harness.server.visitor("other.another-team.localhost").get("/");
     assert_eq!(second.text.trim(), "of the second");
 }
 
 /// Returns the report of `launchway doctor`, which sees the packet filter of the first node.
-fn doctor(swarm: &SwarmStage) -> String {
+fn doctor(swarm: &SwarmHarness) -> String {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("iptables");
     let node = SwarmLab::hostname(1);
@@ -77,6 +77,6 @@ fn doctor(swarm: &SwarmStage) -> String {
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.path().display(), env::var("PATH").unwrap());
-    let mut command = swarm.stage.server.command(&["doctor"]);
+    let mut command = swarm.harness.server.command(&["doctor"]);
     String::from_utf8(command.env("PATH", path).stdin(Stdio::null()).output().unwrap().stdout).unwrap()
 }

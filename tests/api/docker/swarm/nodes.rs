@@ -9,8 +9,8 @@ use std::{
 use launchway_testkit::client::Client;
 use serde_json::json;
 
-use super::stage::{SwarmStage, WEB};
-use crate::{docker::deployments::stage::text, wait::until};
+use super::harness::{SwarmHarness, WEB};
+use crate::{docker::deployments::harness::text, wait::until};
 
 /// Sends requests one after the other while `act` runs, and returns the numbers of good and of failed ones.
 fn under_requests<T>(visitor: &Client, act: impl FnOnce() -> T) -> (T, usize, usize) {
@@ -34,23 +34,24 @@ fn under_requests<T>(visitor: &Client, act: impl FnOnce() -> T) -> (T, usize, us
 
 #[test]
 fn a_lost_node_costs_no_request_of_two_copies() {
-    let swarm = SwarmStage::start(3);
+    let swarm = SwarmHarness::start(3);
     swarm.repository("web").commit_page("one");
-    let (id, deployment) = swarm.stage.create_live(&swarm.spec("web", 2));
+    let (id, deployment) = swarm.harness.create_live(&swarm.spec("web", 2));
     let deployment = text(&deployment["id"]);
     let on = swarm.lab.running_on(&deployment);
     assert_eq!(on.len(), 2);
     assert_ne!(on[0], on[1]);
     // The manager stays: it has the server's engine.
     let lost = if on.contains(&"lwt-node3".to_owned()) { 3 } else { 2 };
-    let visitor = swarm.stage.server.visitor(WEB);
+    let visitor = swarm.harness.server.visitor(WEB);
     let cut = Instant::now();
     let (moved, good, failed) = under_requests(&visitor, || {
         swarm.lab.cut(lost);
         until("both copies elsewhere", || {
             let on = swarm.lab.running_on(&deployment);
             let is_moved = on.len() == 2 && !on.contains(&format!("lwt-node{lost}"));
-            (is_moved && swarm.stage.application(&id)["status"]["status"] == "running").then(|| cut.elapsed())
+            (is_moved && swarm.harness.application(&id)["status"]["status"] == "running")
+                .then(|| cut.elapsed())
         })
     });
     // Those that were waiting for the node when it was lost.
@@ -64,11 +65,11 @@ fn a_lost_node_costs_no_request_of_two_copies() {
 
 #[test]
 fn one_copy_is_back_after_its_node_is_lost() {
-    let swarm = SwarmStage::start(3);
+    let swarm = SwarmHarness::start(3);
     swarm.repository("web").commit_page("one");
     // The manager has the server's engine, so it is not the one that is lost.
     swarm.lab.docker(1, &["node", "update", "--label-rm", "launchway.apps", "lwt-node1"]);
-    let (_, deployment) = swarm.stage.create_live(&swarm.spec("web", 1));
+    let (_, deployment) = swarm.harness.create_live(&swarm.spec("web", 1));
     let on = swarm.lab.running_on(&text(&deployment["id"]));
     let lost = if on == ["lwt-node2"] { 2 } else { 3 };
     let cut = Instant::now();
@@ -82,14 +83,14 @@ fn one_copy_is_back_after_its_node_is_lost() {
 
 #[test]
 fn a_drained_node_loses_its_applications_but_no_request() {
-    let swarm = SwarmStage::start(3);
+    let swarm = SwarmHarness::start(3);
     swarm.repository("web").commit_page("one");
-    let (_, deployment) = swarm.stage.create_live(&swarm.spec("web", 1));
+    let (_, deployment) = swarm.harness.create_live(&swarm.spec("web", 1));
     let deployment = text(&deployment["id"]);
     let on = swarm.lab.running_on(&deployment).remove(0);
-    let visitor = swarm.stage.server.visitor(WEB);
+    let visitor = swarm.harness.server.visitor(WEB);
     let (output, good, failed) =
-        under_requests(&visitor, || swarm.stage.server.command(&["node", "drain", &on]).output().unwrap());
+        under_requests(&visitor, || swarm.harness.server.command(&["node", "drain", &on]).output().unwrap());
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{told}");
     assert!(told.contains("1 applications are moved") && told.contains("is drained"), "{told}");
@@ -99,20 +100,20 @@ fn a_drained_node_loses_its_applications_but_no_request() {
     assert!(now.len() == 1 && now[0] != on, "{now:?}");
 
     let list = || {
-        let output = swarm.stage.server.command(&["nodes"]).output().unwrap();
+        let output = swarm.harness.server.command(&["nodes"]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
     let line = |text: &str| text.lines().find(|line| line.starts_with(&on)).unwrap().to_owned();
     assert!(line(&list()).contains("drain") && line(&list()).ends_with("no"), "{}", list());
-    let nodes = swarm.stage.admin.get("/api/v1/cluster/nodes").success();
+    let nodes = swarm.harness.admin.get("/api/v1/cluster/nodes").success();
     let of = |name: &str| nodes.as_array().unwrap().iter().find(|node| node["hostname"] == name).unwrap();
     assert_eq!((&of(&on)["availability"], &of(&on)["takes_applications"]), (&json!("drain"), &json!(false)));
     assert_eq!((&of(&now[0])["is_ready"], &of(&now[0])["takes_applications"]), (&json!(true), &json!(true)));
     assert_eq!(nodes.as_array().unwrap().iter().filter(|node| node["role"] == "leader").count(), 1);
-    let activated = swarm.stage.server.command(&["node", "activate", &on]).output().unwrap();
+    let activated = swarm.harness.server.command(&["node", "activate", &on]).output().unwrap();
     assert!(activated.status.success(), "{activated:?}");
     assert!(line(&list()).contains("active") && line(&list()).ends_with("yes"), "{}", list());
-    let unknown = swarm.stage.server.command(&["node", "drain", "nobody"]).output().unwrap();
+    let unknown = swarm.harness.server.command(&["node", "drain", "nobody"]).output().unwrap();
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no node `nobody`"), "{unknown:?}");
 }

@@ -3,15 +3,15 @@
 use launchway_testkit::repository::Repository;
 use serde_json::Value;
 
-use super::stage::SwarmStage;
+use super::harness::SwarmHarness;
 use crate::docker::deployments::{
-    scenarios::{EngineStage, run},
-    stage::Stage,
+    harness::Harness,
+    scenarios::{EngineHarness, run},
 };
 
-impl EngineStage for SwarmStage {
-    fn stage(&self) -> &Stage {
-        &self.stage
+impl EngineHarness for SwarmHarness {
+    fn harness(&self) -> &Harness {
+        &self.harness
     }
 
     fn repository(&self, name: &str) -> Repository {
@@ -29,5 +29,5 @@ impl EngineStage for SwarmStage {
 
 #[test]
 fn applications_live_on_swarm_as_documented() {
-    run(&SwarmStage::start(1));
+    run(&SwarmHarness::start(1));
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     backups::{Kept, succeed},
-    docker::deployments::stage::Stage,
+    docker::deployments::harness::Harness,
     docker::front::{page, site},
     wait::until,
 };
@@ -26,29 +26,29 @@ fn serves(server: &TestServer, expected: &str) {
 
 #[test]
 fn a_site_is_served_by_every_server() {
-    let mut stage = Stage::on_postgres(&[WITH_A_FRONT]);
-    let second = stage.server.replica(&[]);
-    let repository = stage.repository("site");
+    let mut harness = Harness::on_postgres(&[WITH_A_FRONT]);
+    let second = harness.server.replica(&[]);
+    let repository = harness.repository("site");
     repository.write("index.html", "the first page").commit();
-    let (application, first) = stage.create_live(&site("site", &repository));
-    for server in [&stage.server, &second] {
+    let (application, first) = harness.create_live(&site("site", &repository));
+    for server in [&harness.server, &second] {
         serves(server, "the first page");
     }
     repository.write("index.html", "the second page").commit();
-    stage.deployed(&stage.redeploy(&application));
-    for server in [&stage.server, &second] {
+    harness.deployed(&harness.redeploy(&application));
+    for server in [&harness.server, &second] {
         serves(server, "the second page");
     }
 
     // A server that comes later, and one that works alone.
-    let third = stage.server.replica(&[]);
+    let third = harness.server.replica(&[]);
     serves(&third, "the second page");
-    stage.server.kill();
-    stage.server.kill_front();
-    stage.admin = stage.admin.at(third.url());
+    harness.server.kill();
+    harness.server.kill_front();
+    harness.admin = harness.admin.at(third.url());
     let back = json!({"id": first["id"]});
-    let back = stage.admin.post("/api/v1/deploy/application/rollback", &back).success();
-    stage.deployed(back["id"].as_str().unwrap());
+    let back = harness.admin.post("/api/v1/deploy/application/rollback", &back).success();
+    harness.deployed(back["id"].as_str().unwrap());
     for server in [&second, &third] {
         serves(server, "the first page");
     }
@@ -56,20 +56,20 @@ fn a_site_is_served_by_every_server() {
 
 #[test]
 fn a_backup_of_any_server_is_complete() {
-    let mut stage = Stage::on_postgres(&[WITH_A_FRONT]);
-    let repository = stage.repository("site");
+    let mut harness = Harness::on_postgres(&[WITH_A_FRONT]);
+    let repository = harness.repository("site");
     repository.write("index.html", "a site").commit();
     // Neither has served the site when the backup is made: no proxy asks it to.
-    let second = stage.server.replica(&[("LAUNCHWAY_PROXY_BIND", "off")]);
-    stage.create_live(&site("site", &repository));
+    let second = harness.server.replica(&[("LAUNCHWAY_PROXY_BIND", "off")]);
+    harness.create_live(&site("site", &repository));
     let kept = Kept::of(&second);
     drop(second);
 
-    stage.server.kill();
-    stage.server.kill_front();
-    stage.server.lose_data();
-    stage.server.use_database(Some(FreshDatabase::create()));
-    succeed(&stage.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
-    stage.server.restart();
-    assert_eq!(page(&stage, HOST), "a site");
+    harness.server.kill();
+    harness.server.kill_front();
+    harness.server.lose_data();
+    harness.server.use_database(Some(FreshDatabase::create()));
+    succeed(&harness.server, &["backup", "restore", &kept.file(), "--key", &kept.key()]);
+    harness.server.restart();
+    assert_eq!(page(&harness, HOST), "a site");
 }

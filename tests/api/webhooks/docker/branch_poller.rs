@@ -9,7 +9,7 @@ use super::{
     deployments::{becomes, push, push_of, site},
 };
 use crate::{
-    docker::deployments::stage::{Stage, text},
+    docker::deployments::harness::{Harness, text},
     wait::until,
 };
 
@@ -20,32 +20,33 @@ const A_WHILE: Duration = Duration::from_secs(3);
 
 #[test]
 fn deploys_a_missed_push_at_the_next_start_on_sqlite() {
-    a_push_that_was_missed_is_deployed_at_the_next_start(Stage::on_sqlite(&[]));
+    a_push_that_was_missed_is_deployed_at_the_next_start(Harness::on_sqlite(&[]));
 }
 
 #[test]
 fn deploys_a_missed_push_at_the_next_start_on_postgres() {
-    a_push_that_was_missed_is_deployed_at_the_next_start(Stage::on_postgres(&[]));
+    a_push_that_was_missed_is_deployed_at_the_next_start(Harness::on_postgres(&[]));
 }
 
-fn a_push_that_was_missed_is_deployed_at_the_next_start(mut stage: Stage) {
-    let repository = stage.repository("site");
+fn a_push_that_was_missed_is_deployed_at_the_next_start(mut harness: Harness) {
+    let repository = harness.repository("site");
     repository.write("index.html", "one").commit();
-    let (id, _) = stage.create_live(&site("site", &repository));
-    let secret = secret_of(&stage.admin, &id);
+    let (id, _) = harness.create_live(&site("site", &repository));
+    let secret = secret_of(&harness.admin, &id);
     let second = repository.write("index.html", "two").commit();
-    push(&stage, &repository, &secret, "A change");
-    becomes(&stage, &id, &second);
+    push(&harness, &repository, &secret, "A change");
+    becomes(&harness, &id, &second);
 
-    assert!(stage.server.terminate().success());
+    assert!(harness.server.terminate().success());
     let third = repository.write("index.html", "three").commit();
-    stage.server.restart();
-    stage.reconnect();
-    let caught_up = becomes(&stage, &id, &third);
-    let story = stage.story_of(&text(&caught_up["id"]));
+    harness.server.restart();
+    harness.reconnect();
+    let caught_up = becomes(&harness, &id, &third);
+    let story = harness.story_of(&text(&caught_up["id"]));
     let line = format!("Deployment requested because main is at {} and no push was received", &third[..7]);
     assert!(story.contains(&line), "{story}");
-    let audit_log = stage.admin.get("/api/v1/audit/logs?resource_type=deployment&actor=launchway").success();
+    let audit_log =
+        harness.admin.get("/api/v1/audit/logs?resource_type=deployment&actor=launchway").success();
     let entries = audit_log["activities"].as_array().unwrap().iter().map(|entry| text(&entry["message"]));
     let expected = format!(
         "launchway requested a deployment of the application `site` (production), because `main` is at {} and no push was received",
@@ -54,65 +55,65 @@ fn a_push_that_was_missed_is_deployed_at_the_next_start(mut stage: Stage) {
     assert!(entries.into_iter().any(|message| message == expected), "{audit_log}");
 
     // Another start finds nothing to do.
-    assert!(stage.server.terminate().success());
-    stage.server.restart();
-    stage.reconnect();
+    assert!(harness.server.terminate().success());
+    harness.server.restart();
+    harness.reconnect();
     sleep(Duration::from_secs(1));
-    assert_eq!(deployments(&stage.admin, &id).len(), 3);
+    assert_eq!(deployments(&harness.admin, &id).len(), 3);
 }
 
 #[test]
 fn nothing_is_compared_before_a_push_was_verified() {
-    let stage = Stage::on_sqlite(&[OFTEN]);
-    let repository = stage.repository("site");
+    let harness = Harness::on_sqlite(&[OFTEN]);
+    let repository = harness.repository("site");
     repository.write("index.html", "one").commit();
-    let (id, _) = stage.create_live(&site("site", &repository));
-    let secret = secret_of(&stage.admin, &id);
+    let (id, _) = harness.create_live(&site("site", &repository));
+    let secret = secret_of(&harness.admin, &id);
     repository.write("index.html", "two").commit();
     sleep(A_WHILE);
-    assert_eq!(deployments(&stage.admin, &id).len(), 1);
+    assert_eq!(deployments(&harness.admin, &id).len(), 1);
 
     // A push of any branch proves that the code host delivers webhooks.
     let address = format!("file://{}", repository.path().display());
     let other = Host::GitHub.push_from(&address, "refs/heads/other", AFTER, "Elsewhere");
-    other.send(&stage.server.client(), &secret).success();
-    becomes(&stage, &id, &repository.git(&["rev-parse", "main"]));
+    other.send(&harness.server.client(), &secret).success();
+    becomes(&harness, &id, &repository.git(&["rev-parse", "main"]));
 }
 
 #[test]
 fn a_rollback_a_stop_and_words_that_skip_are_not_undone() {
-    let stage = Stage::on_sqlite(&[OFTEN]);
-    let repository = stage.repository("site");
+    let harness = Harness::on_sqlite(&[OFTEN]);
+    let repository = harness.repository("site");
     let first = repository.write("index.html", "one").commit();
     let [back, stopped, follower] =
-        ["back", "stopped", "follower"].map(|name| stage.create_live(&site(name, &repository)));
-    let secret = secret_of(&stage.admin, &follower.0);
+        ["back", "stopped", "follower"].map(|name| harness.create_live(&site(name, &repository)));
+    let secret = secret_of(&harness.admin, &follower.0);
     let second = repository.write("index.html", "two").commit();
-    push(&stage, &repository, &secret, "A change");
+    push(&harness, &repository, &secret, "A change");
     for (id, _) in [&back, &stopped, &follower] {
-        becomes(&stage, id, &second);
+        becomes(&harness, id, &second);
     }
 
-    let rolled = stage.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": back.1["id"]})).success();
-    assert_eq!(stage.deployed(&text(&rolled["id"]))["commit_hash"], first.as_str());
-    stage.admin.post(&format!("{DEPLOY}/stop"), &json!({"id": stopped.0})).success();
+    let rolled = harness.admin.post(&format!("{DEPLOY}/rollback"), &json!({"id": back.1["id"]})).success();
+    assert_eq!(harness.deployed(&text(&rolled["id"]))["commit_hash"], first.as_str());
+    harness.admin.post(&format!("{DEPLOY}/stop"), &json!({"id": stopped.0})).success();
     // The one that follows shows that branches were compared.
     let third = repository.write("index.html", "three").commit();
-    becomes(&stage, &follower.0, &third);
+    becomes(&harness, &follower.0, &third);
     sleep(A_WHILE);
-    let counts = || [&back, &stopped, &follower].map(|(id, _)| deployments(&stage.admin, id).len());
+    let counts = || [&back, &stopped, &follower].map(|(id, _)| deployments(&harness.admin, id).len());
     assert_eq!(counts(), [3, 2, 3]);
-    assert_eq!(stage.application(&stopped.0)["status"]["status"], "stopped");
+    assert_eq!(harness.application(&stopped.0)["status"]["status"], "stopped");
     // Nor does starting it again undo a stop.
-    stage.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": stopped.0})).success();
-    until("the restart", || (stage.application(&stopped.0)["status"]["status"] == "running").then_some(()));
+    harness.admin.post(&format!("{DEPLOY}/restart"), &json!({"id": stopped.0})).success();
+    until("the restart", || (harness.application(&stopped.0)["status"]["status"] == "running").then_some(()));
     sleep(A_WHILE);
     assert_eq!(counts(), [3, 2, 3]);
 
     // The next push is for all of them again.
-    assert_eq!(push(&stage, &repository, &secret, "A change"), "Webhook handled successfully");
+    assert_eq!(push(&harness, &repository, &secret, "A change"), "Webhook handled successfully");
     for (id, _) in [&back, &stopped] {
-        becomes(&stage, id, &third);
+        becomes(&harness, id, &third);
     }
     assert_eq!(counts(), [4, 3, 3]);
 
@@ -120,42 +121,42 @@ fn a_rollback_a_stop_and_words_that_skip_are_not_undone() {
     // The branch is moved after the push, or else polling might see it first.
     repository.git(&["checkout", "--quiet", "-b", "draft"]);
     let skipped = repository.write("index.html", "four").commit();
-    let message = push_of(&stage, &repository, &secret, (&skipped, "A change [skip deploy]"));
+    let message = push_of(&harness, &repository, &secret, (&skipped, "A change [skip deploy]"));
     repository.git(&["checkout", "--quiet", "-B", "main"]);
     assert_eq!(message, format!("Ignored commit {}: its message contains `[skip deploy]`", &skipped[..7]));
     sleep(A_WHILE);
     assert_eq!(counts(), [4, 3, 3]);
     let fifth = repository.write("index.html", "five").commit();
     for (id, _) in [&back, &stopped, &follower] {
-        becomes(&stage, id, &fifth);
+        becomes(&harness, id, &fifth);
     }
 }
 
 #[test]
 fn an_unreachable_repository_blocks_no_other_and_is_logged_once() {
-    let stage = Stage::on_sqlite(&[OFTEN]);
-    let (gone, site_repository) = (stage.repository("gone"), stage.repository("site"));
+    let harness = Harness::on_sqlite(&[OFTEN]);
+    let (gone, site_repository) = (harness.repository("gone"), harness.repository("site"));
     gone.write("index.html", "one").commit();
     site_repository.write("index.html", "one").commit();
     let [lost, found] = [("lost", &gone), ("found", &site_repository)].map(|(name, repository)| {
-        let (id, _) = stage.create_live(&site(name, repository));
-        let secret = secret_of(&stage.admin, &id);
+        let (id, _) = harness.create_live(&site(name, repository));
+        let secret = secret_of(&harness.admin, &id);
         let commit = repository.write("index.html", "two").commit();
-        push(&stage, repository, &secret, "A change");
-        becomes(&stage, &id, &commit);
+        push(&harness, repository, &secret, "A change");
+        becomes(&harness, &id, &commit);
         id
     });
     let away = gone.path().with_extension("away");
     std::fs::rename(gone.path(), &away).unwrap();
     sleep(A_WHILE);
     let third = site_repository.write("index.html", "three").commit();
-    becomes(&stage, &found, &third);
-    let log = stage.server.log();
+    becomes(&harness, &found, &third);
+    let log = harness.server.log();
     let reported = log.lines().filter(|line| line.contains("branch comparison failed"));
     assert_eq!(reported.filter(|line| line.contains(&lost)).count(), 1, "{log}");
 
     // Once it is there again, it is compared again.
     std::fs::rename(&away, gone.path()).unwrap();
     let third = gone.write("index.html", "three").commit();
-    becomes(&stage, &lost, &third);
+    becomes(&harness, &lost, &third);
 }

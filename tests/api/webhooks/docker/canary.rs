@@ -12,8 +12,8 @@ use super::super::{
     secret_of,
 };
 use crate::docker::deployments::{
+    harness::{Harness, page_of, spec, text},
     repository::web_server,
-    stage::{Stage, page_of, spec, text},
 };
 
 /// Secrets of the application: in its environment, its build and its commands.
@@ -21,16 +21,16 @@ const CANARIES: [&str; 3] = ["canary-of-the-environment", "canary-of-the-build",
 
 #[test]
 fn production_secrets_do_not_reach_a_preview_on_sqlite() {
-    production_secrets_do_not_reach_a_preview(&Stage::on_sqlite(&[]));
+    production_secrets_do_not_reach_a_preview(&Harness::on_sqlite(&[]));
 }
 
 #[test]
 fn production_secrets_do_not_reach_a_preview_on_postgres() {
-    production_secrets_do_not_reach_a_preview(&Stage::on_postgres(&[]));
+    production_secrets_do_not_reach_a_preview(&Harness::on_postgres(&[]));
 }
 
-fn production_secrets_do_not_reach_a_preview(stage: &Stage) {
-    let repository = stage.repository("shop");
+fn production_secrets_do_not_reach_a_preview(harness: &Harness) {
+    let repository = harness.repository("shop");
     // The build writes all that it gets into the page.
     let more = "ARG SECRET\nARG LEVEL\nARG NAME\nRUN env > /www/index.html";
     repository.write("Dockerfile", web_server(more)).write("index.html", "").commit();
@@ -39,11 +39,11 @@ fn production_secrets_do_not_reach_a_preview(stage: &Stage) {
         json!({"SECRET": CANARIES[0], "REGION": "shared-region", "MODE": "production"});
     shop["build_variables"] = json!({"SECRET": CANARIES[1], "LEVEL": "shared-level"});
     shop["pre_run_command"] = json!(format!("echo {}", CANARIES[2]));
-    let (id, live) = stage.create_live(&shop);
+    let (id, live) = harness.create_live(&shop);
     assert!(page_of(&live).contains(CANARIES[1]), "the build of the application has its variables");
-    let secret = secret_of(&stage.admin, &id);
+    let secret = secret_of(&harness.admin, &id);
     set(
-        &stage.admin,
+        &harness.admin,
         &id,
         &json!({
             "enabled": true, "shared_variables": ["REGION", "LEVEL"],
@@ -54,12 +54,12 @@ fn production_secrets_do_not_reach_a_preview(stage: &Stage) {
     let head = repository.write("added", "").commit();
     let url = format!("file://{}", repository.path().display());
     let request = Request { url: &url, number: 7, branch: "feature/login", head: &head, is_from_fork: false };
-    let opened = request.by(Host::GitHub, Happened::Opened).send(&stage.server.client(), &secret);
+    let opened = request.by(Host::GitHub, Happened::Opened).send(&harness.server.client(), &secret);
     assert_eq!(handled(&opened), DONE);
-    let listed = previews(&stage.admin, &id);
+    let listed = previews(&harness.admin, &id);
     let preview = text(&listed[0]["application_id"]);
-    let application = stage.application(&preview);
-    let deployed = stage.deployed(&text(&application["deployments"][0]["id"]));
+    let application = harness.application(&preview);
+    let deployed = harness.deployed(&text(&application["deployments"][0]["id"]));
     assert_eq!(deployed["commit_hash"], head.as_str());
 
     let container = text(&deployed["container_id"]);
@@ -76,10 +76,10 @@ fn production_secrets_do_not_reach_a_preview(stage: &Stage) {
         ("container", environment),
         ("page of the build", page_of(&deployed)),
         ("history of the image", image),
-        ("application", stage.application(&preview).to_string()),
-        ("previews", json!(previews(&stage.admin, &id)).to_string()),
-        ("settings", stage.admin.get(&format!("{DEPLOY}/previews/settings?id={id}")).success().to_string()),
-        ("log", stage.story_of(&text(&deployed["id"]))),
+        ("application", harness.application(&preview).to_string()),
+        ("previews", json!(previews(&harness.admin, &id)).to_string()),
+        ("settings", harness.admin.get(&format!("{DEPLOY}/previews/settings?id={id}")).success().to_string()),
+        ("log", harness.story_of(&text(&deployed["id"]))),
     ];
     for (name, text) in &seen {
         for canary in CANARIES {
@@ -94,12 +94,12 @@ fn production_secrets_do_not_reach_a_preview(stage: &Stage) {
         assert!(page.contains(own), "{page}");
     }
     // What is not shared any more is gone with the next deployment.
-    set(&stage.admin, &id, &json!({"shared_variables": []}));
+    set(&harness.admin, &id, &json!({"shared_variables": []}));
     let head = repository.write("added", "again").commit();
     let updated = Request { head: &head, ..request }.by(Host::GitHub, Happened::Updated);
-    assert_eq!(handled(&updated.send(&stage.server.client(), &secret)), DONE);
-    let newest = text(&stage.application(&preview)["deployments"][0]["id"]);
-    let deployed = stage.deployed(&newest);
+    assert_eq!(handled(&updated.send(&harness.server.client(), &secret)), DONE);
+    let newest = text(&harness.application(&preview)["deployments"][0]["id"]);
+    let deployed = harness.deployed(&newest);
     assert_eq!(deployed["commit_hash"], head.as_str());
     let container = text(&deployed["container_id"]);
     let environment = docker(&["container", "inspect", "--format", "{{json .Config.Env}}", &container]);

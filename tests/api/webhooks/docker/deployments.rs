@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::super::{self as webhooks, DEPLOY, code_hosts::Host, deliveries::handled, deployments, secret_of};
 use crate::{
     docker::deployments::{
+        harness::{Harness, text},
         repository::Repository,
-        stage::{Stage, text},
     },
     wait::until,
 };
@@ -18,28 +18,28 @@ pub(super) fn site(name: &str, repository: &Repository) -> Value {
 }
 
 /// Sends a push of the current `main` of the repository.
-pub(super) fn push(stage: &Stage, repository: &Repository, secret: &str, message: &str) -> String {
+pub(super) fn push(harness: &Harness, repository: &Repository, secret: &str, message: &str) -> String {
     let after = repository.git(&["rev-parse", "main"]);
-    push_of(stage, repository, secret, (&after, message))
+    push_of(harness, repository, secret, (&after, message))
 }
 
 /// Sends a push of `main` of the repository at a commit with that message.
 pub(super) fn push_of(
-    stage: &Stage,
+    harness: &Harness,
     repository: &Repository,
     secret: &str,
     (after, message): (&str, &str),
 ) -> String {
     let address = format!("file://{}", repository.path().display());
     let delivery = Host::GitHub.push_from(&address, "refs/heads/main", after, message).called(after);
-    handled(&delivery.send(&stage.server.client(), secret))
+    handled(&delivery.send(&harness.server.client(), secret))
 }
 
 /// Waits until the application is live with that commit.
 #[track_caller]
-pub(super) fn becomes(stage: &Stage, id: &str, commit: &str) -> Value {
+pub(super) fn becomes(harness: &Harness, id: &str, commit: &str) -> Value {
     until("the commit", || {
-        let newest = deployments(&stage.admin, id).into_iter().next().unwrap();
+        let newest = deployments(&harness.admin, id).into_iter().next().unwrap();
         let is_live = newest["commit_hash"] == commit && newest["status"]["status"] == "deployed";
         is_live.then_some(newest)
     })
@@ -47,43 +47,43 @@ pub(super) fn becomes(stage: &Stage, id: &str, commit: &str) -> Value {
 
 #[test]
 fn a_push_leads_to_a_live_version_on_sqlite() {
-    a_push_leads_to_a_live_version(&Stage::on_sqlite(&[WITH_A_FRONT]));
+    a_push_leads_to_a_live_version(&Harness::on_sqlite(&[WITH_A_FRONT]));
 }
 
 #[test]
 fn a_push_leads_to_a_live_version_on_postgres() {
-    a_push_leads_to_a_live_version(&Stage::on_postgres(&[WITH_A_FRONT]));
+    a_push_leads_to_a_live_version(&Harness::on_postgres(&[WITH_A_FRONT]));
 }
 
-fn a_push_leads_to_a_live_version(stage: &Stage) {
-    let repository = stage.repository("site");
+fn a_push_leads_to_a_live_version(harness: &Harness) {
+    let repository = harness.repository("site");
     repository.write("index.html", "the first page").commit();
-    let (id, first) = stage.create_live(&site("site", &repository));
-    let secret = secret_of(&stage.admin, &id);
-    let page = || stage.server.visitor("site.ada-s-team.localhost").get("/").text;
+    let (id, first) = harness.create_live(&site("site", &repository));
+    let secret = secret_of(&harness.admin, &id);
+    let page = || harness.server.visitor("site.ada-s-team.localhost").get("/").text;
     assert_eq!(page(), "the first page");
     // What is live already need not be deployed again.
-    let message = push(stage, &repository, &secret, "A change");
+    let message = push(harness, &repository, &secret, "A change");
     assert_eq!(message, format!("Ignored commit {}: it is live already", &text(&first["commit_hash"])[..7]));
-    assert_eq!(deployments(&stage.admin, &id).len(), 1);
+    assert_eq!(deployments(&harness.admin, &id).len(), 1);
 
     let commit = repository.write("index.html", "the second page").commit();
-    assert_eq!(push(stage, &repository, &secret, "A change"), "Webhook handled successfully");
-    let second = becomes(stage, &id, &commit);
+    assert_eq!(push(harness, &repository, &secret, "A change"), "Webhook handled successfully");
+    let second = becomes(harness, &id, &commit);
     until("the second page", || (page() == "the second page").then_some(()));
-    assert_eq!(deployments(&stage.admin, &id).len(), 2);
-    assert_eq!(push(stage, &repository, &secret, "A change"), "Duplicate delivery ignored");
-    let story = stage.story_of(&text(&second["id"]));
+    assert_eq!(deployments(&harness.admin, &id).len(), 2);
+    assert_eq!(push(harness, &repository, &secret, "A change"), "Duplicate delivery ignored");
+    let story = harness.story_of(&text(&second["id"]));
     assert!(story.contains("Deployment requested by a push to main on GitHub"), "{story}");
 
     // A late push deploys the current commit of the branch, not the one in the push.
     let old = text(&first["commit_hash"]);
-    assert_eq!(push_of(stage, &repository, &secret, (&old, "A late push")), "Webhook handled successfully");
+    assert_eq!(push_of(harness, &repository, &secret, (&old, "A late push")), "Webhook handled successfully");
     let third = until("the third deployment", || {
-        let all = deployments(&stage.admin, &id);
+        let all = deployments(&harness.admin, &id);
         (all.len() == 3 && all[0]["status"]["status"] == "deployed").then(|| all[0].clone())
     });
     assert_eq!(third["commit_hash"], commit.as_str());
     assert_eq!(page(), "the second page");
-    assert_eq!(stage.admin.get(&format!("{DEPLOY}?id={id}")).success()["status"]["status"], "running");
+    assert_eq!(harness.admin.get(&format!("{DEPLOY}?id={id}")).success()["status"]["status"], "running");
 }

@@ -79,11 +79,11 @@ impl<'a> Search<'a> {
 
     /// Searches the responses of every read-only operation, for every user.
     pub(crate) fn answers(&mut self, installation: &Installation) {
-        let document = installation.stage.admin.get("/api/v1/openapi.json").json();
+        let document = installation.harness.admin.get("/api/v1/openapi.json").json();
         let callers: [(&'static str, &Client, &[&str]); 3] = [
             ("answers to a viewer", &installation.viewer, &[]),
             ("answers to a member", &installation.member, &VARIABLES),
-            ("answers to an administrator", &installation.stage.admin, &OF_AN_ADMINISTRATOR),
+            ("answers to an administrator", &installation.harness.admin, &OF_AN_ADMINISTRATOR),
         ];
         for operation in operations(&document).iter().filter(|operation| operation.method == "GET") {
             for (place, client, visible) in &callers {
@@ -117,7 +117,7 @@ impl<'a> Search<'a> {
 
     /// Searches the engine's data of images, and of containers except their environment.
     pub(crate) fn engine(&mut self, installation: &Installation) {
-        let traces = installation.stage.engine();
+        let traces = installation.harness.engine();
         for image in traces.images() {
             let output = docker(&["image", "inspect", &image]) + &docker(&["history", "--no-trunc", &image]);
             self.look_past("images", &image, output.as_bytes(), BUILD_VARIABLE);

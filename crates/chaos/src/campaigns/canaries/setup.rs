@@ -21,10 +21,10 @@ use tempfile::TempDir;
 use super::net::Canary;
 use crate::{
     document::Ids,
+    harness::{DEPLOY, Harness, Plan, free_port},
     options::Options,
     repository,
     rng::Rng,
-    stage::{DEPLOY, Plan, Stage, free_port},
 };
 
 /// The name of the canary that must be found everywhere.
@@ -42,7 +42,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Fields are dropped in their order: the server stops before the services it uses.
 pub(crate) struct Installation {
-    pub(crate) stage: Stage,
+    pub(crate) harness: Harness,
     pub(crate) viewer: Client,
     pub(crate) member: Client,
     pub(crate) ids: Ids,
@@ -96,10 +96,10 @@ impl Installation {
             ("LAUNCHWAY_NOTIFICATION_RETRIES", "100ms".to_owned()),
         ];
         let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        let mut stage = Stage::set(options, &Plan { postgres, settings, ..Plan::default() });
-        stage.watch_engine();
-        stage.admin.patch("/api/v1/user/name", &json!({ "name": planted })).success();
-        let (viewer, member) = people(&stage, &mut canary_set);
+        let mut harness = Harness::set(options, &Plan { postgres, settings, ..Plan::default() });
+        harness.watch_engine();
+        harness.admin.patch("/api/v1/user/name", &json!({ "name": planted })).success();
+        let (viewer, member) = people(&harness, &mut canary_set);
         let mut installation = Self {
             viewer,
             member,
@@ -113,7 +113,7 @@ impl Installation {
             mail,
             web,
             _hosted: hosted,
-            stage,
+            harness,
         };
         installation.set_up_channels(&mut canary_set, silent);
         installation.run_extensions(&mut canary_set);
@@ -126,7 +126,7 @@ impl Installation {
 
     /// Configures every notification channel, one of which is unreachable.
     fn set_up_channels(&mut self, canary_set: &mut CanarySet, silent: u16) {
-        let admin = &self.stage.admin;
+        let admin = &self.harness.admin;
         let channel =
             |path: &str, body: Value| admin.post(&format!("{NOTIFICATION}/{path}"), &body).success();
         let mut hook = |port: u16, what| format!("http://127.0.0.1:{port}/hook/{}", canary_set.fresh(what));
@@ -158,7 +158,7 @@ impl Installation {
 
     /// Runs an extension that prints its secret, once successfully and once with a failure.
     fn run_extensions(&mut self, canary_set: &mut CanarySet) {
-        let admin = &self.stage.admin;
+        let admin = &self.harness.admin;
         let value = canary_set.fresh("variable of an extension");
         for end in ["true", "exit 1"] {
             let print =
@@ -187,7 +187,7 @@ impl Installation {
 
     /// Runs successful and failing deployments, from a code host that requires a token.
     fn deploy(&mut self, canary_set: &mut CanarySet, token: &str, is_long: bool) {
-        let admin = self.stage.admin.clone();
+        let admin = self.harness.admin.clone();
         admin.get("/api/v1/organizations/deploy-key").success();
         canary_set.keep("private half of a deploy key", "OPENSSH PRIVATE KEY");
         let variables = (canary_set.fresh(BUILD_VARIABLE), canary_set.fresh(ENVIRONMENT_VARIABLE));
@@ -228,11 +228,11 @@ impl Installation {
 
     /// Deploys by a webhook with its secret.
     fn push(&self, canary_set: &mut CanarySet) {
-        let admin = &self.stage.admin;
+        let admin = &self.harness.admin;
         let path = format!("{DEPLOY}/webhook-secret?id={}", self.ids.application);
         let secret = text(&admin.get(&path).success()["secret"]);
         canary_set.keep("secret of a code host's webhook", &secret);
-        let host = self.stage.stranger().with_header("x-gitlab-event", "Push Hook");
+        let host = self.harness.stranger().with_header("x-gitlab-event", "Push Hook");
         let push = json!({
             "ref": "refs/heads/main", "after": "a".repeat(40),
             "project": {"git_http_url": self.web.url("shop")},
@@ -247,11 +247,11 @@ impl Installation {
     fn ends(&self, deployment: &str, expected: &str) {
         let path = format!("{DEPLOY}/deployments/{deployment}");
         let status = until("the end of a deployment", || {
-            let status = text(&self.stage.admin.get(&path).success()["status"]["status"]);
+            let status = text(&self.harness.admin.get(&path).success()["status"]["status"]);
             ["deployed", "failed", "cancelled"].contains(&status.as_str()).then_some(status)
         });
         if status != expected {
-            let log = self.stage.admin.get(&format!("{path}/logs")).text;
+            let log = self.harness.admin.get(&format!("{path}/logs")).text;
             panic!("the deployment {deployment} has {status} instead of {expected}:\n{log}");
         }
     }
@@ -260,7 +260,7 @@ impl Installation {
     fn wait_for_messages(&mut self) {
         let path = format!("{NOTIFICATION}/deliveries?page_size=100");
         let over = until("the end of all messages", || {
-            let page = self.stage.admin.get(&path).success();
+            let page = self.harness.admin.get(&path).success();
             let all = page["deliveries"].as_array().unwrap().clone();
             let is_over = |one: &Value| one["status"] == "delivered" || one["status"] == "dead";
             all.iter().all(is_over).then_some(all)
@@ -272,7 +272,7 @@ impl Installation {
 
     /// Puts the planted canary where nothing else puts it: into the log, and on a command line.
     fn plant(&self, planted: &str) {
-        let mut log = OpenOptions::new().append(true).open(&self.stage.launch.log).unwrap();
+        let mut log = OpenOptions::new().append(true).open(&self.harness.launch.log).unwrap();
         writeln!(log, "not the server: {planted}").unwrap();
         let status = Command::new("sh").args(["-c", "sleep 0.2", planted]).status();
         assert!(status.unwrap().success());
@@ -280,19 +280,19 @@ impl Installation {
 }
 
 /// Uses passwords, sessions, tokens, and the second factor; returns a viewer and a member.
-fn people(stage: &Stage, canary_set: &mut CanarySet) -> (Client, Client) {
-    let (admin, stranger) = (&stage.admin, stage.stranger());
+fn people(harness: &Harness, canary_set: &mut CanarySet) -> (Client, Client) {
+    let (admin, stranger) = (&harness.admin, harness.stranger());
     let password = canary_set.fresh("password");
-    let change = json!({"current_password": crate::stage::PASSWORD, "new_password": password});
+    let change = json!({"current_password": crate::harness::PASSWORD, "new_password": password});
     admin.patch("/api/v1/user/password", &change).success();
     let token = text(&admin.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success()["token"]);
     canary_set.keep("API token", &token);
     stranger.with_token(&token).get("/api/v1/user").success();
     let session =
-        stranger.post(LOGIN, &json!({"email": crate::stage::EMAIL, "password": password})).success();
+        stranger.post(LOGIN, &json!({"email": crate::harness::EMAIL, "password": password})).success();
     canary_set.keep("session token", session["access_token"].as_str().unwrap());
     let wrong = canary_set.fresh("wrong password");
-    let guess = json!({"email": crate::stage::EMAIL, "password": wrong});
+    let guess = json!({"email": crate::harness::EMAIL, "password": wrong});
     assert_eq!(stranger.post(LOGIN, &guess).status, 401);
     // Requests that fail while they contain a secret.
     let torn = format!("{{\"password\": \"{password}\", \"setup_token\": \"{token}\"");
@@ -302,7 +302,7 @@ fn people(stage: &Stage, canary_set: &mut CanarySet) -> (Client, Client) {
 
     let mut join = |email: &str, role: &str| {
         let password = canary_set.fresh("password of a member");
-        let joined = stage.join(email, role, &password);
+        let joined = harness.join(email, role, &password);
         canary_set.keep("setup token of a user", &joined.setup_token);
         canary_set.keep("session token of a member", &joined.session);
         (joined, password)

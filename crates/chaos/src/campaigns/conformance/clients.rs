@@ -9,9 +9,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{DEPLOY, Harness, Plan},
     options::Options,
     section::Section,
-    stage::{DEPLOY, Plan, Stage},
 };
 
 /// The packages of npm, PyPI and crates.io.
@@ -33,15 +33,15 @@ struct Generated {
 /// Generates the clients and runs their programs; the one in Rust only in the long form, because its generator is
 /// compiled first.
 pub(crate) fn compare(section: &mut Section, options: &Options, folder: &Path) {
-    let stage = Stage::set(options, &Plan { sites: 1, ..Plan::default() });
-    let document = stage.admin.get("/api/v1/openapi.json").json();
+    let harness = Harness::set(options, &Plan { sites: 1, ..Plan::default() });
+    let document = harness.admin.get("/api/v1/openapi.json").json();
     let made = typescript(&document, &folder.join("typescript"));
-    add(section, &stage, "TypeScript", "by-typescript", &made);
+    add(section, &harness, "TypeScript", "by-typescript", &made);
     let made = python(&document, &folder.join("python"));
-    add(section, &stage, "Python", "by-python", &made);
+    add(section, &harness, "Python", "by-python", &made);
     if options.is_long {
         let made = rust(&document, &folder.join("rust"));
-        add(section, &stage, "Rust", "by-rust", &made);
+        add(section, &harness, "Rust", "by-rust", &made);
     }
     let spoiled = typescript(&without_deployments(document.clone()), &folder.join("typescript"));
     section.control("TypeScript client: a response without `deployments`, found by tsc", spoiled.warnings);
@@ -50,20 +50,20 @@ pub(crate) fn compare(section: &mut Section, options: &Options, folder: &Path) {
 }
 
 /// Runs a program, and compares the log that it printed with the log of the application.
-fn add(section: &mut Section, stage: &Stage, language: &str, name: &str, made: &Generated) {
+fn add(section: &mut Section, harness: &Harness, language: &str, name: &str, made: &Generated) {
     section.never(&format!("{language} client: warnings of its generator and compiler"), made.warnings);
-    let repository = stage.site(name)["repository"].as_str().unwrap().to_owned();
+    let repository = harness.site(name)["repository"].as_str().unwrap().to_owned();
     let mut command = Command::new(&made.program[0]);
     command
         .args(&made.program[1..])
-        .args([&stage.launch.url, stage.session(), &repository])
+        .args([&harness.launch.url, harness.session(), &repository])
         .env("PYTHONPATH", &made.library);
     let output = finish(&mut command);
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = text.lines().filter(|line| line.starts_with("line ")).count();
-    let found = stage.admin.get(&format!("{DEPLOY}s?search={name}")).success();
+    let found = harness.admin.get(&format!("{DEPLOY}s?search={name}")).success();
     let id = found["applications"][0]["id"].as_str().unwrap_or_default();
-    let log = stage.admin.get(&format!("{DEPLOY}/logs/{id}?page_size=1")).json();
+    let log = harness.admin.get(&format!("{DEPLOY}/logs/{id}?page_size=1")).json();
     let expected = log["data"]["pagination"]["total_count"].as_u64().unwrap_or_default();
     let is_deployed = text.ends_with("end deployed\n") && lines > 0;
     if !is_deployed {

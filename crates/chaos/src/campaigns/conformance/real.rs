@@ -12,8 +12,8 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 
 use crate::{
+    harness::{DEPLOY, EMAIL, Harness, PASSWORD, Plan},
     options::Options,
-    stage::{DEPLOY, EMAIL, PASSWORD, Plan, Stage},
 };
 
 const EXTENSIONS: &str = "/api/v1/extensions";
@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Fields are dropped in their order: the server stops before the services it uses.
 pub(crate) struct Installation {
-    pub(crate) stage: Stage,
+    pub(crate) harness: Harness,
     /// The existing resources, for the hooks.
     pub(crate) real: Value,
     _receiver: TestReceiver,
@@ -44,14 +44,14 @@ impl Installation {
         ];
         let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
         let plan = Plan { postgres, settings, sites: 3, ..Plan::default() };
-        let stage = Stage::set(options, &plan);
-        let real = populate(&stage, &receiver);
-        Self { stage, real, _receiver: receiver }
+        let harness = Harness::set(options, &plan);
+        let real = populate(&harness, &receiver);
+        Self { harness, real, _receiver: receiver }
     }
 }
 
-fn populate(stage: &Stage, receiver: &TestReceiver) -> Value {
-    let admin = &stage.admin;
+fn populate(harness: &Harness, receiver: &TestReceiver) -> Value {
+    let admin = &harness.admin;
     let made = |path: &str, body: Value, name: &str| text(&admin.post(path, &body).success()[name]);
     let many = |make: &dyn Fn(usize) -> String| (0..DOOMED).map(make).collect::<Vec<_>>();
     let channel = json!({"type": "generic", "webhook_url": receiver.url()});
@@ -63,23 +63,23 @@ fn populate(stage: &Stage, receiver: &TestReceiver) -> Value {
     let gone = json!({"user_id": members[0]});
     admin.send_json("DELETE", MEMBERS, &gone).success();
     let organization = text(&admin.get("/api/v1/organizations").success()["id"]);
-    let mut failing = stage.site("failing");
+    let mut failing = harness.site("failing");
     (failing["branch"], failing["domain"]) = (json!("nowhere"), json!("shop.example.com"));
     let failing = admin.post(DEPLOY, &failing).success();
     let ended = text(&failing["deployments"][0]["id"]);
     wait(admin, &ended);
-    let doomed = many(&|number| made(DEPLOY, stage.site(&format!("doomed-{number}")), "id"));
+    let doomed = many(&|number| made(DEPLOY, harness.site(&format!("doomed-{number}")), "id"));
     admin.delete(&format!("{DEPLOY}?id={}", doomed[0])).success();
     let run = made(&format!("{EXTENSIONS}/hello-note/run"), json!({"variables": {}}), "id");
     let fork = |_: usize| made(&format!("{EXTENSIONS}/hello-note/fork"), json!({}), "extension_id");
     let login = json!({"email": EMAIL, "password": PASSWORD});
-    let application = &stage.applications[0];
+    let application = &harness.applications[0];
     let deployments = admin.get(&format!("{DEPLOY}/deployments?id={application}")).success();
     let lines = admin.get(&format!("{DEPLOY}/logs/{application}")).success();
     json!({
-        "session": stage.session(), "email": EMAIL, "password": PASSWORD, "domain": "shop.example.com",
-        "repository": stage.site("")["repository"], "receiver": receiver.url(),
-        "applications": stage.applications, "doomed_applications": doomed[1..], "applications_gone": [doomed[0]],
+        "session": harness.session(), "email": EMAIL, "password": PASSWORD, "domain": "shop.example.com",
+        "repository": harness.site("")["repository"], "receiver": receiver.url(),
+        "applications": harness.applications, "doomed_applications": doomed[1..], "applications_gone": [doomed[0]],
         "deployments": [deployments["deployments"][0]["id"], ended], "ended": [ended],
         "lines": lines["logs"].as_array().unwrap().iter().map(|line| text(&line["id"])).collect::<Vec<_>>(),
         "extensions": ["hello-note", fork(0)], "doomed_extensions": many(&fork), "executions": [run],

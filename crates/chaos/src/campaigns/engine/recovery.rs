@@ -51,7 +51,7 @@ impl Recovery {
     pub(crate) fn measure(&mut self, round: &str, tenants: &mut Tenants, expected: &[Expected]) {
         self.require_server(round, tenants);
         let missing = self.wait_for_all(round, tenants, expected);
-        let (figures, rest) = tenants.stage.wait_until_finished(REST);
+        let (figures, rest) = tenants.harness.wait_until_finished(REST);
         self.not_terminal += figures.not_terminal;
         if figures.not_terminal > 0 {
             eprintln!("  {round}: {} open after {}", figures.not_terminal, seconds(rest));
@@ -144,7 +144,7 @@ impl Recovery {
 
     /// Restarts a server that has exited.
     fn require_server(&mut self, round: &str, tenants: &mut Tenants) {
-        if let Some(status) = tenants.stage.server.exit() {
+        if let Some(status) = tenants.harness.server.exit() {
             eprintln!("  {round}: the server ended by itself: {status}");
             self.server_ends += 1;
             tenants.start_server();

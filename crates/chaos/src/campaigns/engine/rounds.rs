@@ -73,7 +73,7 @@ impl Rounds {
         let mut expected = vec![Expected::Running; self.tenants.applications.len()];
         expected[position] = self.begin(moment, position);
         if moment == Moment::ServerStopped {
-            self.tenants.stage.server.terminate();
+            self.tenants.harness.server.terminate();
         }
         self.engine.end(end);
         sleep(self.rng.millis(1, 1000));
@@ -157,7 +157,7 @@ pub(crate) fn exchange_addresses(tenants: &mut Tenants, organization: usize) {
     let containers = containers(tenants, "launchway.organization", id, count);
     let mut by_address: Vec<_> = containers.into_iter().map(|id| (address(&id), id)).collect();
     by_address.sort_unstable();
-    tenants.stage.server.terminate();
+    tenants.harness.server.terminate();
     let each: Vec<&str> = by_address.iter().map(|(_, id)| id.as_str()).collect();
     docker(&[&["stop"], each.as_slice()].concat());
     for container in each.iter().rev() {
@@ -169,7 +169,7 @@ pub(crate) fn exchange_addresses(tenants: &mut Tenants, organization: usize) {
 /// The containers of an installation with that label, once there are no more than `count`: old versions
 /// may still end.
 fn containers(tenants: &Tenants, label: &str, value: &str, count: usize) -> Vec<String> {
-    let filters = [("launchway.instance", tenants.stage.instance()), (label, value)];
+    let filters = [("launchway.instance", tenants.harness.instance()), (label, value)];
     let filters = filters.map(|(label, value)| format!("label={label}={value}"));
     let started = Instant::now();
     loop {

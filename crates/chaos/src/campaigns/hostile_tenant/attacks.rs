@@ -12,7 +12,7 @@ use std::{
 use launchway_testkit::{client::Client, docker::base_image};
 use serde_json::{Value, json};
 
-use crate::{options::Options, repository, stage::DEPLOY, tenants::Tenants};
+use crate::{harness::DEPLOY, options::Options, repository, tenants::Tenants};
 
 /// The largest number of log streams that are opened.
 const STREAMS: usize = 300;
@@ -57,15 +57,19 @@ impl Attacker {
     /// Adds a user to the hostile organization, and to no other.
     pub(super) fn join(tenants: &Tenants, options: &Options) -> Self {
         let organization = tenants.organization(1).to_owned();
-        let joined =
-            tenants.stage.join_as(tenants.client(1), "mallory@example.com", "admin", "a hostile pass phrase");
-        let api = tenants.stage.launch.url.trim_start_matches("http://").parse().expect("an address");
+        let joined = tenants.harness.join_as(
+            tenants.client(1),
+            "mallory@example.com",
+            "admin",
+            "a hostile pass phrase",
+        );
+        let api = tenants.harness.launch.url.trim_start_matches("http://").parse().expect("an address");
         Self {
             client: joined.client.with_header("x-organization-id", &organization),
             session: joined.session,
             organization,
             api,
-            repositories: tenants.stage.folder().join("repositories"),
+            repositories: tenants.harness.folder().join("repositories"),
             megabytes: options.count(64, 512),
             base: base_image(),
             streams: Vec::new(),

@@ -13,7 +13,7 @@ use diesel::{
 use launchway_testkit::client::Client;
 use serde_json::json;
 
-use crate::stage::{DEPLOY, Stage};
+use crate::harness::{DEPLOY, Harness};
 
 /// The organization that is not attacked.
 pub(crate) struct Bystander {
@@ -32,14 +32,14 @@ struct Row {
 
 impl Bystander {
     /// Creates one with resources of most kinds.
-    pub(crate) fn of(stage: &Stage) -> Self {
+    pub(crate) fn of(harness: &Harness) -> Self {
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         // A separate user: actions of its members on themselves are in its audit log, too.
-        let owner = stage.join("linus@example.com", "admin", "a password of their own").client;
+        let owner = harness.join("linus@example.com", "admin", "a password of their own").client;
         let made = owner.post("/api/v1/organizations", &json!({"name": "Next door"})).success();
         let organization = text(&made["id"]);
         let client = owner.with_header("x-organization-id", &organization);
-        let mut options = stage.site("bystander");
+        let mut options = harness.site("bystander");
         options["environment_variables"] = json!({"NAME": "value"});
         let application = text(&client.post(DEPLOY, &options).success()["id"]);
         let channel =
@@ -50,7 +50,7 @@ impl Bystander {
         client.post("/api/v1/auth/tokens", &json!({"name": "ci"})).success();
         let ids = [organization, application];
         let marks = ids.iter().flat_map(|id| [id.clone(), id.replace('-', "")]);
-        Self { client, marks: marks.collect(), database: stage.question().database }
+        Self { client, marks: marks.collect(), database: harness.question().database }
     }
 
     /// Returns its rows once none of its jobs is left: an application is `deployed` before its job has ended.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     document::{Ids, Operation},
-    stage::PASSWORD,
+    harness::PASSWORD,
 };
 
 /// The position of a text.

@@ -11,8 +11,8 @@ use launchway_testkit::client::Client;
 use serde_json::json;
 
 use crate::{
+    harness::{DEPLOY, free_port},
     process::{Launch, Server},
-    stage::{DEPLOY, free_port},
     tenants::{Application, Tenants},
 };
 
@@ -52,7 +52,7 @@ impl Fleet {
 
     pub(super) fn url(&self, server: usize) -> &str {
         match server.checked_sub(1) {
-            None => &self.tenants.stage.launch.url,
+            None => &self.tenants.harness.launch.url,
             Some(other) => &self.others[other].launch.url,
         }
     }
@@ -69,7 +69,7 @@ impl Fleet {
 
     /// Returns the administrator of the first organization, at a server.
     pub(super) fn admin(&self, server: usize) -> Client {
-        self.tenants.stage.admin.at(self.url(server))
+        self.tenants.harness.admin.at(self.url(server))
     }
 
     /// Returns the state of an application, as a server shows it.
@@ -85,7 +85,7 @@ impl Fleet {
         let client = self.admin(turn % self.len());
         let answer = client.try_send("POST", &format!("{DEPLOY}/redeploy"), Some(&body)).ok()?;
         if answer.status == 200 {
-            self.tenants.stage.note_accepted(&answer.json()["data"]["id"]);
+            self.tenants.harness.note_accepted(&answer.json()["data"]["id"]);
         }
         Some(answer.status)
     }
@@ -109,7 +109,7 @@ impl Fleet {
 
     fn server(&mut self, server: usize) -> &mut Server {
         match server.checked_sub(1) {
-            None => &mut self.tenants.stage.server,
+            None => &mut self.tenants.harness.server,
             Some(other) => &mut self.others[other].server,
         }
     }
@@ -125,20 +125,20 @@ impl Fleet {
 
 /// Returns the parameters of another server of the same installation.
 fn beside(tenants: &Tenants, number: usize) -> (Launch, SocketAddr) {
-    let first = &tenants.stage.launch;
+    let first = &tenants.harness.launch;
     let front = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let address = format!("127.0.0.1:{}", free_port());
-    let data = tenants.stage.folder().join(format!("data-{number}"));
+    let data = tenants.harness.folder().join(format!("data-{number}"));
     fs::create_dir_all(&data).unwrap();
     let own = [
         ("LAUNCHWAY_DATA_DIR", data.display().to_string()),
         ("LAUNCHWAY_BIND", address.clone()),
         ("LAUNCHWAY_PROXY_BIND", front.to_string()),
-        ("LAUNCHWAY_SECRET_KEY_FILE", tenants.stage.data().join("secret.key").display().to_string()),
+        ("LAUNCHWAY_SECRET_KEY_FILE", tenants.harness.data().join("secret.key").display().to_string()),
     ];
     let mut settings = first.settings.clone();
     settings.retain(|(name, _)| own.iter().all(|(other, _)| name != other));
     settings.extend(own.map(|(name, value)| (name.to_owned(), value)));
-    let log = tenants.stage.folder().join(format!("server-{number}.log"));
+    let log = tenants.harness.folder().join(format!("server-{number}.log"));
     (Launch { settings, log, url: format!("http://{address}"), ..first.clone() }, front)
 }

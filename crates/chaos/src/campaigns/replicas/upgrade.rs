@@ -13,7 +13,7 @@ use launchway_testkit::{client::Client, docker::base_image};
 use serde_json::json;
 
 use super::{super::kills::seconds, SERVERS, fleet::Fleet};
-use crate::{options::Options, repository, section::Section, stage::DEPLOY};
+use crate::{harness::DEPLOY, options::Options, repository, section::Section};
 
 /// The time that a build takes which is to be cancelled.
 const BUILD: usize = 60;
@@ -26,7 +26,7 @@ const TRIES: usize = 2 * SERVERS;
 pub(super) fn cancel(options: &Options, section: &mut Section, fleet: &mut Fleet, goal: Duration) {
     let cancels = options.count(SERVERS, 10 * SERVERS);
     let base = base_image();
-    let folder = fleet.tenants.stage.folder().join("repositories/slow");
+    let folder = fleet.tenants.harness.folder().join("repositories/slow");
     let dockerfile = format!("FROM {base}\nRUN sleep {BUILD}\nCMD [\"true\"]\n");
     let repository = repository::make(&folder, &[("Dockerfile", &dockerfile)]);
     let body = json!({

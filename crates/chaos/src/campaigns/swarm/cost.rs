@@ -14,7 +14,7 @@ use super::{
     NODES, REST,
     installation::{Installation, LOOK, write_source},
 };
-use crate::{options::Options, process::Server, section::Section, stage::DEPLOY, visitor};
+use crate::{harness::DEPLOY, options::Options, process::Server, section::Section, visitor};
 
 /// The largest ratio of a deployment to the same steps by hand, if nothing else uses the machine.
 const RATIO: f64 = 1.2;

@@ -22,10 +22,10 @@ use tempfile::TempDir;
 use super::NODES;
 use crate::{
     cluster::Cluster,
+    harness::{DEPLOY, EMAIL, PASSWORD},
     options::Options,
     process::{Launch, Server},
     repository,
-    stage::{DEPLOY, EMAIL, PASSWORD},
     verdict::Question,
     visitor,
 };

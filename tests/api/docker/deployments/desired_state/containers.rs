@@ -4,7 +4,7 @@ use launchway_testkit::{docker::docker, server::WITH_A_FRONT};
 use serde_json::json;
 
 use super::{Live, inspect, is_running};
-use crate::docker::deployments::stage::{Stage, spec, text};
+use crate::docker::deployments::harness::{Harness, spec, text};
 
 const NETWORK: &str = "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}";
 const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
@@ -24,7 +24,7 @@ fn survives(live: &Live, command: &[&str], action: &str) {
         let is_noted = now[0] > before[0] && now[1] > before[1] && now[2] - before[2] == now[1] - before[1];
         is_noted && live.is_healthy() && live.page("/").as_deref() == Some("a page")
     });
-    let application = live.stage.application(&live.id);
+    let application = live.harness.application(&live.id);
     let deployments = application["deployments"].as_array().unwrap();
     assert_eq!(deployments.len(), 1, "the version is the same");
     assert_eq!(text(&deployments[0]["id"]), live.deployment);
@@ -33,19 +33,19 @@ fn survives(live: &Live, command: &[&str], action: &str) {
 mod on_sqlite {
     #[test]
     fn a_container_changed_by_hand_serves_again() {
-        super::a_container_changed_by_hand_serves_again(super::Stage::on_sqlite(&[super::WITH_A_FRONT]));
+        super::a_container_changed_by_hand_serves_again(super::Harness::on_sqlite(&[super::WITH_A_FRONT]));
     }
 }
 
 mod on_postgres {
     #[test]
     fn a_container_changed_by_hand_serves_again() {
-        super::a_container_changed_by_hand_serves_again(super::Stage::on_postgres(&[super::WITH_A_FRONT]));
+        super::a_container_changed_by_hand_serves_again(super::Harness::on_postgres(&[super::WITH_A_FRONT]));
     }
 }
 
-fn a_container_changed_by_hand_serves_again(stage: Stage) {
-    let live = Live::serving_on(stage, "a page");
+fn a_container_changed_by_hand_serves_again(harness: Harness) {
+    let live = Live::serving_on(harness, "a page");
     let container = live.container();
     let (network, address) = (inspect(&container, NETWORK), inspect(&container, ADDRESS));
     let exited = "warn: The container exited with code 137: restarting it";
@@ -70,8 +70,8 @@ fn a_container_changed_by_hand_serves_again(stage: Stage) {
     assert_ne!(created, container);
     assert_eq!(inspect(&created, IMAGE), image);
     assert!(live.log().contains("info: Recreating the container from its image"), "{}", live.log());
-    live.stage.has_containers(1);
-    assert_eq!(live.stage.engine.containers(), [created]);
+    live.harness.has_containers(1);
+    assert_eq!(live.harness.engine.containers(), [created]);
 }
 
 #[test]
@@ -89,23 +89,23 @@ fn a_missing_image_fails_the_application_until_redeploy() {
     let error = "error: Recovery failed: ";
     live.wait_until("a line that says so", || live.log().contains(error));
     assert!(!live.is_served("/"));
-    assert!(!live.stage.engine.images().contains(&image), "nothing of the image is left");
+    assert!(!live.harness.engine.images().contains(&image), "nothing of the image is left");
 
-    let second = live.stage.deployed(&live.stage.redeploy(&live.id));
+    let second = live.harness.deployed(&live.harness.redeploy(&live.id));
     live.wait_until("a healthy application", || live.is_healthy() && live.is_served("/"));
     assert_eq!(live.page("/").as_deref(), Some("a page"));
     assert!(is_running(&text(&second["container_id"])));
-    live.stage.has_containers(1);
+    live.harness.has_containers(1);
 }
 
 #[test]
 fn a_stopped_application_started_by_hand_is_stopped() {
-    let stage = Stage::on_sqlite(&[WITH_A_FRONT]);
-    let repository = stage.repository("web");
+    let harness = Harness::on_sqlite(&[WITH_A_FRONT]);
+    let repository = harness.repository("web");
     repository.commit_page("a page");
     let mut spec = spec("web", &repository);
     spec["health_check_path"] = json!("");
-    let live = Live::deploy(stage, &spec);
+    let live = Live::deploy(harness, &spec);
     let container = live.container();
     live.post("stop");
     let stopped = "info: Stopped";
@@ -117,7 +117,7 @@ fn a_stopped_application_started_by_hand_is_stopped() {
         live.count(action) == 1 && !is_running(&container)
     });
     assert_eq!((live.status().as_str(), live.reason()), ("stopped", None));
-    assert_eq!(live.stage.server.visitor(&live.host).get("/").status, 503);
+    assert_eq!(live.harness.server.visitor(&live.host).get("/").status, 503);
     assert_eq!(live.container(), container);
 
     live.post("restart");

@@ -4,7 +4,7 @@ use launchway_testkit::{docker::docker, external::TestReceiver};
 use serde_json::{Value, json};
 
 use super::Live;
-use crate::docker::deployments::stage::text;
+use crate::docker::deployments::harness::text;
 
 #[test]
 fn a_breakdown_is_one_failure_and_one_recovery() {
@@ -12,7 +12,7 @@ fn a_breakdown_is_one_failure_and_one_recovery() {
     let allowed = format!("127.0.0.1/32:{}", receiver.port);
     let live = Live::serving("a page", &[("LAUNCHWAY_OUTBOUND_ALLOW", &allowed)]);
     let channel = json!({"type": "generic", "webhook_url": receiver.url()});
-    live.stage.admin.post("/api/v1/notification/webhook", &channel).success();
+    live.harness.admin.post("/api/v1/notification/webhook", &channel).success();
     let container = live.container();
     assert_eq!((live.status().as_str(), live.reason()), ("running", None));
 
@@ -31,7 +31,7 @@ fn a_breakdown_is_one_failure_and_one_recovery() {
     // The next one: it runs, and does not pass its check.
     docker(&["exec", &container, "mv", "/www/index.html", "/www/away.html"]);
     live.wait_until("a failed application", || live.status() == "failed");
-    let application = live.stage.application(&live.id);
+    let application = live.harness.application(&live.id);
     let detail = &application["status_detail"];
     let reason = text(&detail["reason"]);
     assert!(reason.contains("does not pass its check") && reason.contains("404"), "{reason}");

@@ -9,7 +9,7 @@ use launchway_testkit::docker::docker;
 use serde_json::json;
 
 use super::{Live, is_running};
-use crate::docker::deployments::stage::DEPLOY;
+use crate::docker::deployments::harness::DEPLOY;
 
 const RESTARTED: &str = "info: Restarted";
 
@@ -22,7 +22,7 @@ fn a_restart_drops_no_request() {
         let visitors: Vec<_> = (0..2)
             .map(|_| {
                 scope.spawn(|| {
-                    let (visitor, mut failures) = (live.stage.server.visitor(&live.host), Vec::new());
+                    let (visitor, mut failures) = (live.harness.server.visitor(&live.host), Vec::new());
                     while !is_over.load(Ordering::Relaxed) {
                         match visitor.try_send("GET", "/", None) {
                             Ok(answer) if answer.status == 200 && answer.text.trim_end() == "a page" => {
@@ -40,7 +40,7 @@ fn a_restart_drops_no_request() {
             live.wait_until("requests before", || answered.load(Ordering::Relaxed) >= 50);
             live.post("restart");
             live.wait_until("a restart", || live.count(RESTARTED) == 1);
-            live.stage.has_containers(1);
+            live.harness.has_containers(1);
             let now = answered.load(Ordering::Relaxed);
             live.wait_until("requests after", || answered.load(Ordering::Relaxed) >= now + 50);
         }));
@@ -56,7 +56,7 @@ fn a_restart_drops_no_request() {
     eprintln!("{failed} requests failed, {answered} were answered");
     assert_eq!(failed, 0, "{:?}", failures.first());
     assert_ne!(live.container(), container);
-    assert_eq!(live.stage.engine.containers(), [live.container()]);
+    assert_eq!(live.harness.engine.containers(), [live.container()]);
     assert!(live.is_healthy());
 }
 
@@ -70,8 +70,8 @@ fn a_restart_replaces_a_container_removed_by_hand() {
         live.count(RESTARTED) == 1 && live.is_healthy() && live.page("/").as_deref() == Some("a page")
     });
     assert_ne!(live.container(), container);
-    live.stage.has_containers(1);
-    assert_eq!(live.stage.engine.containers(), [live.container()]);
+    live.harness.has_containers(1);
+    assert_eq!(live.harness.engine.containers(), [live.container()]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_restart_that_fails_its_check_keeps_the_old() {
     let live = Live::serving("a page", &[("LAUNCHWAY_HEALTH_TIMEOUT", "3s")]);
     let container = live.container();
     let change = json!({"health_check_path": "/missing"});
-    live.stage.admin.put(&format!("{DEPLOY}?id={}&redeploy=false", live.id), &change).success();
+    live.harness.admin.put(&format!("{DEPLOY}?id={}&redeploy=false", live.id), &change).success();
     live.post("restart");
     live.wait_until("a failed restart", || {
         assert_eq!(live.page("/").as_deref(), Some("a page"));
@@ -90,6 +90,6 @@ fn a_restart_that_fails_its_check_keeps_the_old() {
     assert!(!log.contains(RESTARTED), "{log}");
     assert_eq!(live.container(), container);
     assert!(is_running(&container));
-    live.stage.has_containers(1);
+    live.harness.has_containers(1);
     assert_eq!((live.page("/").as_deref(), live.is_healthy()), (Some("a page"), true));
 }

@@ -13,7 +13,7 @@ use launchway_testkit::{
 
 use super::Live;
 use crate::{
-    docker::deployments::stage::{Stage, spec},
+    docker::deployments::harness::{Harness, spec},
     wait::until,
 };
 
@@ -50,13 +50,13 @@ impl Drop for Process {
 fn applications_are_back_in_every_order_of_start() {
     let forwarder = EngineForwarder::closed();
     forwarder.open();
-    let mut stage = Stage::on_sqlite(&[WITH_A_FRONT, ("DOCKER_HOST", &forwarder.host())]);
+    let mut harness = Harness::on_sqlite(&[WITH_A_FRONT, ("DOCKER_HOST", &forwarder.host())]);
     // From now on at the same address, as on a real machine.
-    let address = stage.server.front().to_owned();
-    stage.server.set(WITH_A_FRONT.0, &address);
-    let repository = stage.repository("web");
+    let address = harness.server.front().to_owned();
+    harness.server.set(WITH_A_FRONT.0, &address);
+    let repository = harness.repository("web");
     repository.commit_page("a page");
-    let mut live = Live::deploy(stage, &spec("web", &repository));
+    let mut live = Live::deploy(harness, &spec("web", &repository));
 
     for order in ORDERS {
         power_off(&mut live, &forwarder);
@@ -65,8 +65,8 @@ fn applications_are_back_in_every_order_of_start() {
             match part {
                 Engine => forwarder.open(),
                 Server => {
-                    live.stage.server.restart();
-                    live.stage.reconnect();
+                    live.harness.server.restart();
+                    live.harness.reconnect();
                 }
                 Proxy => proxy = Some(start_proxy(&live)),
             }
@@ -77,19 +77,19 @@ fn applications_are_back_in_every_order_of_start() {
         });
         eprintln!("{order:?}: back after {:.1} s", begin.elapsed().as_secs_f64());
         drop(proxy);
-        live.stage.server.kill_front();
+        live.harness.server.kill_front();
     }
-    live.stage.has_containers(1);
+    live.harness.has_containers(1);
 }
 
 /// Kills everything like a power cut: the container too, and routes of another boot are left.
 fn power_off(live: &mut Live, forwarder: &EngineForwarder) {
     let container = live.container();
     forwarder.close();
-    live.stage.server.kill();
-    live.stage.server.kill_front();
+    live.harness.server.kill();
+    live.harness.server.kill_front();
     docker(&["kill", &container]);
-    let file = live.stage.server.data_dir().join("proxy/routes.json");
+    let file = live.harness.server.data_dir().join("proxy/routes.json");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let kept = fs::read_to_string(&file).unwrap();
     fs::write(&file, kept.replace(boot.trim(), "00000000-0000-0000-0000-000000000000")).unwrap();
@@ -97,10 +97,10 @@ fn power_off(live: &mut Live, forwarder: &EngineForwarder) {
 
 /// Starts the front proxy as its own unit does, and waits until it answers.
 fn start_proxy(live: &Live) -> Process {
-    let before = live.stage.server.front_process();
-    let mut command = live.stage.server.command(&["proxy", "run"]);
+    let before = live.harness.server.front_process();
+    let mut command = live.harness.server.command(&["proxy", "run"]);
     let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let process = Process(process);
-    until("the front proxy", || live.stage.server.front_process().filter(|now| Some(*now) != before));
+    until("the front proxy", || live.harness.server.front_process().filter(|now| Some(*now) != before));
     process
 }

@@ -9,20 +9,20 @@ use launchway_testkit::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::docker::deployments::stage::Stage;
+use crate::docker::deployments::harness::Harness;
 
 /// The host name of the application `web`.
 pub(super) const WEB: &str = "web.ada-s-team.localhost";
 
 /// Fields are dropped in their order: the server stops before the Swarm.
-pub(super) struct SwarmStage {
-    pub(super) stage: Stage,
+pub(super) struct SwarmHarness {
+    pub(super) harness: Harness,
     web: Web,
     repositories: TempDir,
     pub(super) lab: SwarmLab,
 }
 
-impl SwarmStage {
+impl SwarmHarness {
     /// Starts a server on a Swarm with `nodes` nodes.
     pub(super) fn start(nodes: usize) -> Self {
         Self::start_with(nodes, &[("LAUNCHWAY_ORPHAN_GRACE", "30s")])
@@ -52,8 +52,8 @@ impl SwarmStage {
             ("LAUNCHWAY_ALLOWED_LOCAL_REPOSITORIES", ""),
         ]);
         settings.extend(more);
-        let stage = Stage::on_postgres(&settings);
-        Self { stage, web, repositories, lab }
+        let harness = Harness::on_postgres(&settings);
+        Self { harness, web, repositories, lab }
     }
 
     pub(super) fn repository(&self, name: &str) -> Repository {
@@ -70,17 +70,18 @@ impl SwarmStage {
 
     /// Returns the page of the application `web` at the front proxy; the status if it is not 200.
     pub(super) fn page(&self) -> Result<String, u16> {
-        let answer = self.stage.server.visitor(WEB).get("/");
+        let answer = self.harness.server.visitor(WEB).get("/");
         if answer.status == 200 { Ok(answer.text.trim_end().to_owned()) } else { Err(answer.status) }
     }
 
     /// Returns the logs of all deployments.
     fn stories(&self) -> String {
-        let listed = self.stage.admin.get("/api/v1/deploy/applications").success();
+        let listed = self.harness.admin.get("/api/v1/deploy/applications").success();
         let applications = listed["applications"].as_array().into_iter().flatten();
-        let details = applications.map(|one| self.stage.application(one["id"].as_str().unwrap_or_default()));
+        let details =
+            applications.map(|one| self.harness.application(one["id"].as_str().unwrap_or_default()));
         let deployments = details.flat_map(|one| one["deployments"].as_array().cloned().unwrap_or_default());
-        deployments.map(|one| self.stage.story_of(one["id"].as_str().unwrap_or_default())).collect()
+        deployments.map(|one| self.harness.story_of(one["id"].as_str().unwrap_or_default())).collect()
     }
 
     /// Returns the names of all services.
@@ -90,11 +91,11 @@ impl SwarmStage {
     }
 }
 
-impl Drop for SwarmStage {
+impl Drop for SwarmHarness {
     #[expect(clippy::print_stderr, reason = "what happened is in the logs")]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}\n{}", self.stage.server.log(), self.stories());
+            eprintln!("{}\n{}", self.harness.server.log(), self.stories());
         }
     }
 }

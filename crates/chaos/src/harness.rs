@@ -47,7 +47,7 @@ pub(crate) struct Plan {
 }
 
 /// Fields are dropped in their order: the server stops before its resources are removed.
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     pub(crate) server: Server,
     pub(crate) launch: Launch,
     pub(crate) admin: Client,
@@ -67,7 +67,7 @@ pub(crate) struct Joined {
     pub(crate) client: Client,
 }
 
-impl Stage {
+impl Harness {
     /// Starts a server, registers its administrator, and waits for the first deployments.
     pub(crate) fn set(options: &Options, plan: &Plan) -> Self {
         let folder = tempfile::Builder::new().prefix("launchway-chaos-").tempdir().unwrap();
@@ -78,7 +78,7 @@ impl Stage {
         let token = client.post("/api/v1/auth/register", &registration).success();
         let session = token["access_token"].as_str().unwrap().to_owned();
         let admin = client.with_token(&session);
-        let mut stage = Self {
+        let mut harness = Self {
             server,
             launch,
             admin,
@@ -90,12 +90,13 @@ impl Stage {
             verifier: options.verifier.clone(),
             folder,
         };
-        stage.instance = fs::read_to_string(stage.data_seen().join("instance-id")).unwrap().trim().to_owned();
+        harness.instance =
+            fs::read_to_string(harness.data_seen().join("instance-id")).unwrap().trim().to_owned();
         if plan.containers > 0 {
-            stage.watch_engine();
+            harness.watch_engine();
         }
-        stage.deploy_first(plan);
-        stage
+        harness.deploy_first(plan);
+        harness
     }
 
     /// Tracks the server's resources on the engine, and removes them at the end.

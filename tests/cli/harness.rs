@@ -17,7 +17,7 @@ use crate::person::Person;
 pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
 
 /// Fields are dropped in their order: the server stops before its resources are removed.
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     pub(crate) server: TestServer,
     /// An API client of the same administrator.
     pub(crate) admin: Client,
@@ -25,7 +25,7 @@ pub(crate) struct Stage {
     folder: TempDir,
 }
 
-impl Stage {
+impl Harness {
     /// Starts with a front proxy, so that applications have addresses.
     pub(crate) fn new() -> Self {
         Self::with(&[])

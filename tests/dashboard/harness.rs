@@ -15,14 +15,14 @@ use tempfile::TempDir;
 pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
 
 /// Fields are dropped in their order: the server stops before its resources are removed.
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     pub(crate) server: TestServer,
     pub(crate) admin: Client,
     _engine: Traces,
     folder: TempDir,
 }
 
-impl Stage {
+impl Harness {
     pub(crate) fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("git").rand_bytes(4).tempdir().unwrap();
         let (path, repositories) = (env::var("PATH").unwrap(), folder.path().display().to_string());

@@ -20,10 +20,10 @@ pub(super) const SHOP: &str = "ada%27s%20Team/production/shop.git";
 macro_rules! on_both {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {
-            $(#[test] fn $name() { super::$name(crate::sources::stage::Developer::on_sqlite(&[])); })*
+            $(#[test] fn $name() { super::$name(crate::sources::harness::Developer::on_sqlite(&[])); })*
         }
         mod on_postgres {
-            $(#[test] fn $name() { super::$name(crate::sources::stage::Developer::on_postgres(&[])); })*
+            $(#[test] fn $name() { super::$name(crate::sources::harness::Developer::on_postgres(&[])); })*
         }
     };
 }

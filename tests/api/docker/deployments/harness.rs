@@ -19,14 +19,14 @@ pub(crate) const DEPLOY: &str = "/api/v1/deploy/application";
 /// A server that finds docker and git, with everything that it creates on the engine.
 ///
 /// Fields are dropped in their order: the server stops before its resources are removed.
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     pub(crate) server: TestServer,
     pub(crate) admin: Client,
     pub(crate) engine: Traces,
     folder: TempDir,
 }
 
-impl Stage {
+impl Harness {
     /// Starts on the embedded database, with `settings`.
     pub(crate) fn on_sqlite(settings: &[(&str, &str)]) -> Self {
         Self::new(settings, TestServer::configured)
