@@ -148,7 +148,7 @@ impl Homes {
         self.adopt(subject_of_extensions(organization)).await
     }
 
-    /// Makes the machine of this server the home of an application whose volumes are on it.
+    /// Makes the machine of this server the home of an application with a compose file that ran here when there was one machine.
     ///
     /// # Errors
     /// [`StepError::Unavailable`] if this machine cannot be identified, [`StepError::Retryable`] if the database does not respond.

@@ -106,13 +106,12 @@ impl DockerEngine {
         Ok(record.get("labels").is_some_and(labels::is_of_extension) && is_local())
     }
 
-    /// Returns whether this machine has volumes of an application.
+    /// Returns whether this machine has containers or volumes of an application.
     ///
     /// # Errors
     /// [`StepError::Unavailable`] or [`StepError::Retryable`] if the engine is unreachable.
-    pub async fn has_volumes(&self, application: ApplicationId) -> Result<bool, StepError> {
-        let marks = [Label::of_instance(self.options.instance), Label::of_application(application)];
-        Ok(!self.docker.volumes(&marks).await.map_err(EngineError::or_fault)?.is_empty())
+    pub async fn has_application(&self, application: ApplicationId) -> Result<bool, StepError> {
+        self.has(&[Label::of_instance(self.options.instance), Label::of_application(application)]).await
     }
 
     /// Returns whether this machine has containers or volumes of extensions of an organization.
@@ -125,8 +124,13 @@ impl DockerEngine {
             Label::of_organization(organization),
             Label::of_no_application(),
         ];
-        let containers = self.docker.containers(&marks).await.map_err(EngineError::or_fault)?;
-        let volumes = self.docker.volumes(&marks).await.map_err(EngineError::or_fault)?;
+        self.has(&marks).await
+    }
+
+    /// Returns whether this machine has containers or volumes with all of these labels.
+    async fn has(&self, labels: &[Label]) -> Result<bool, StepError> {
+        let containers = self.docker.containers(labels).await.map_err(EngineError::or_fault)?;
+        let volumes = self.docker.volumes(labels).await.map_err(EngineError::or_fault)?;
         Ok(!containers.is_empty() || !volumes.is_empty())
     }
 

@@ -120,15 +120,17 @@ impl Engine {
         let has_home = |id: ApplicationId| homes.iter().any(|home| home.subject == id.into());
         let compositions: Vec<String> = live
             .iter()
-            .filter(|version| version.deployment.is_composition() && !has_home(version.application.id))
+            .filter(|version| version.deployment.is_composition() && !version.application.is_stopped)
+            .filter(|version| !has_home(version.application.id))
             .map(|version| format!("`{}`", version.application.blueprint.name))
             .collect();
         if compositions.is_empty() {
             return Ok(());
         }
         Err(format!(
-            "LAUNCHWAY_ENGINE is `swarm`, but these applications with a compose file were deployed without it, and no machine \
-             is recorded as theirs: {}. Delete them, or start the server with LAUNCHWAY_ENGINE=docker",
+            "LAUNCHWAY_ENGINE is `swarm`, but these applications with a compose file run without it: {}. Start the server with \
+             LAUNCHWAY_ENGINE=docker, run `launchway stop` for each, and start the server again; then `launchway restart` \
+             starts them on the Swarm, with their volumes",
             compositions.join(", ")
         )
         .into())

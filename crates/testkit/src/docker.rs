@@ -9,7 +9,7 @@ mod forwarder;
 mod registry;
 
 use std::{
-    env, fs,
+    fs,
     fs::File,
     os::unix::fs::symlink,
     path::Path,
@@ -23,7 +23,7 @@ pub use self::{
     forwarder::EngineForwarder,
     registry::{FakeRegistry, registry_response},
 };
-use crate::services::require;
+use crate::{SHARED, services::require};
 
 /// The base image: busybox and nothing else.
 const BASE: &str = "launchway-test/base:bb";
@@ -37,7 +37,7 @@ const BASE: &str = "launchway-test/base:bb";
 #[must_use]
 pub fn base_image() -> &'static str {
     // Tests run in many processes at once.
-    let lock = File::create(env::temp_dir().join("launchway-test-base.lock")).unwrap();
+    let lock = File::create(Path::new(SHARED).join("launchway-test-base.lock")).unwrap();
     lock.lock().unwrap();
     if !try_docker(&["image", "inspect", BASE]).status.success() {
         make_base_image();

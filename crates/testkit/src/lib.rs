@@ -32,4 +32,7 @@ mod services;
 pub mod swarm;
 pub mod wait;
 
+/// The folder of locks that all runs of tests on this machine share, whatever their temporary folder is.
+pub(crate) const SHARED: &str = "/tmp";
+
 pub use launchway_domain::fixtures::{CountingEntropy, CountingIds, FixedClock, clock, entropy, ids};

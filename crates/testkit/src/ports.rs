@@ -1,12 +1,14 @@
 //! Ports for programs that cannot choose one themselves.
 
 use std::{
-    env,
     fs::{self, File},
     net::{Ipv4Addr, TcpListener},
+    path::Path,
     process,
     sync::{Mutex, PoisonError},
 };
+
+use crate::SHARED;
 
 /// Above the ports that Linux gives to connections and to listeners without a choice, so that none of those takes one.
 const FIRST: u16 = 61_000;
@@ -20,7 +22,7 @@ static LOCKS: Mutex<Vec<File>> = Mutex::new(Vec::new());
 /// # Panics
 /// If there is none.
 pub fn free_port() -> u16 {
-    let folder = env::temp_dir().join("launchway-test-ports");
+    let folder = Path::new(SHARED).join("launchway-test-ports");
     fs::create_dir_all(&folder).expect("a folder for locks");
     let count = LAST - FIRST + 1;
     // Processes begin at different places, because most of them run at the same time.

@@ -16,6 +16,7 @@ use std::{
 use self::machines::{make_node, make_switch, remove_leftovers};
 pub use self::reach::LocalContainer;
 use crate::{
+    SHARED,
     docker::save_base_image,
     registry::{RegistryOptions, TestRegistry},
     server::binary,
@@ -94,7 +95,7 @@ impl SwarmLab {
 
     /// Starts engines. The first `builders` get the base image.
     fn start_engines(nodes: usize, builders: usize, program: PathBuf) -> Self {
-        let lock = File::create(env::temp_dir().join("launchway-test-swarm.lock")).unwrap();
+        let lock = File::create(Path::new(SHARED).join("launchway-test-swarm.lock")).unwrap();
         lock.lock().unwrap();
         let folder = env::temp_dir().join("launchway-test-swarm");
         remove_leftovers(&folder);

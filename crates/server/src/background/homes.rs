@@ -1,4 +1,4 @@
-//! The homes of what has its volumes on this machine, because it ran here before the engine was `swarm`.
+//! The homes of what ran on this machine before the engine was `swarm`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::{assembly::Assembly, engine::Engine};
 /// The time in which the engine has to answer, and the delay before it is asked again.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Records this machine as the home of the applications and extensions whose volumes are on it, and that have none. If the
-/// engine does not answer, a task asks it again.
+/// Records this machine as the home of applications with a compose file and extensions that ran on it before the engine was
+/// `swarm`. If the engine does not answer, a task asks it again.
 pub(super) async fn adopt(assembly: &Assembly, engine: &Engine) {
     if engine.swarm().is_none() {
         return;
@@ -42,11 +42,11 @@ struct Adoption {
 impl Adoption {
     async fn run(&self) -> Result<(), StepError> {
         for application in self.database.compositions_without_home().await.map_err(unreadable)? {
-            if self.engine.has_volumes(application).await? {
+            if self.engine.has_application(application).await? {
                 self.homes.adopt_application(application).await?;
-                tracing::warn!(
+                tracing::info!(
                     application.id = %application,
-                    "volumes of a compose file are on this machine: it is deployed here from now on"
+                    "this machine is the home of an application with a compose file, which ran here before"
                 );
             }
         }

@@ -112,6 +112,21 @@ impl SwarmLab {
         }
     }
 
+    /// Lets this machine reach containers on bridges of a node with addresses in `network`, as a server on that node does.
+    ///
+    /// # Panics
+    ///
+    /// If that fails.
+    pub fn route_to_containers(&self, node: usize, network: &str) {
+        let mut route = Command::new("ip");
+        route.args(["route", "replace", network, "via", &self.address(node)]);
+        let mut rule = self.command_on(node, Path::new("iptables"));
+        rule.args(["--wait", "--insert", "DOCKER-USER", "--source", super::HOST_ADDRESS, "--jump", "ACCEPT"]);
+        for mut command in [route, rule] {
+            assert!(command.status().unwrap().success(), "{command:?}");
+        }
+    }
+
     /// Returns the address of a container at the bridge by which it reaches the network of its node.
     fn gateway_address(&self, node: usize, container: &str) -> String {
         let process = self.docker(node, &["inspect", "--format", "{{.State.Pid}}", container]);

@@ -11,7 +11,7 @@ use crate::{
     wait::until,
 };
 
-/// A harness with a site and a container, by their names.
+/// A server with a site and a container, by their names.
 fn populated() -> (Harness, [&'static str; 2]) {
     let harness = harness();
     let repository = harness.repository("site");

@@ -2,7 +2,12 @@
 
 use std::process::Stdio;
 
-use launchway_testkit::{client::Client, docker::base_image, server::TestServer};
+use launchway_testkit::{
+    client::Client,
+    docker::base_image,
+    server::{TestServer, binary},
+    swarm::SwarmLab,
+};
 use serde_json::{Value, json};
 
 use super::harness::SwarmHarness;
@@ -236,4 +241,40 @@ fn a_composition_of_a_lost_machine_starts_nowhere_else() {
     assert_eq!(home_of(&swarm, 3, &waiting), home);
     until("a running application", || (state()["status"]["status"] == "running").then_some(()));
     assert_eq!(story().matches(&reason).count(), 1, "{}", story());
+}
+
+#[test]
+fn a_composition_from_before_the_swarm_keeps_its_volumes() {
+    // No other engine of this machine has networks there.
+    let pool = "10.255.0.0/16";
+    let lab = SwarmLab::with_managers(2, 2, binary());
+    lab.route_to_containers(1, pool);
+    let one_machine =
+        [("LAUNCHWAY_ENGINE", "docker"), ("LAUNCHWAY_REGISTRY", ""), ("LAUNCHWAY_NETWORK_POOL", pool)];
+    let mut swarm = SwarmHarness::on(lab, &one_machine);
+    let (id, _) = swarm.harness.create_live(&shop(&swarm, "shop", "one"));
+    shop(&swarm, "shop", "two");
+    let live = text(&swarm.harness.deployed(&swarm.harness.redeploy(&id))["id"]);
+    assert_eq!(page(&swarm.harness.server, SHOP), Ok("one".to_owned()));
+    let by_id = json!({"id": id});
+    swarm.harness.admin.post(&format!("{DEPLOY}/stop"), &by_id).success();
+    until("no container", || swarm.lab.containers_of(2, &live).is_empty().then_some(()));
+
+    let registry = swarm.lab.registry();
+    swarm.harness.server.set("LAUNCHWAY_ENGINE", "swarm");
+    swarm.harness.server.set("LAUNCHWAY_REGISTRY", &registry);
+    swarm.harness.server.restart();
+    let second = second_server(&swarm);
+    let there = swarm.harness.admin.at(second.url());
+    there.post(&format!("{DEPLOY}/restart"), &by_id).success();
+    // An empty volume would have the page of the second version.
+    everywhere([&swarm.harness.server, &second], SHOP, &Ok("one".to_owned()));
+    assert_eq!(home_of(&swarm, 2, &live), 1);
+    assert_eq!([volumes_on(&swarm, 1), volumes_on(&swarm, 2)], [1, 0]);
+    until("a running application", || {
+        let now = there.get(&format!("{DEPLOY}?id={id}")).success();
+        (now["status"]["status"] == "running").then_some(())
+    });
+    let address = format!("{}:", swarm.lab.address(1));
+    assert!(swarm.lab.published_at(1, &live)[0].starts_with(&address));
 }

@@ -39,7 +39,8 @@ impl SwarmHarness {
         Self::on(lab, &[("LAUNCHWAY_ORPHAN_GRACE", "30s")])
     }
 
-    fn on(lab: SwarmLab, more: &[(&str, &str)]) -> Self {
+    /// Starts a server on the first node of `lab`.
+    pub(super) fn on(lab: SwarmLab, more: &[(&str, &str)]) -> Self {
         let repositories = tempfile::tempdir().unwrap();
         let web = Web::serve(repositories.path(), Manner::Open);
         let allowed = format!("127.0.0.0/8:{}", web.port);
