@@ -119,9 +119,13 @@ async fn a_reader_of_a_file_cannot_write() {
 #[tokio::test]
 async fn only_the_owner_may_read_the_file() {
     use std::os::unix::fs::PermissionsExt as _;
-    let fresh = Fresh::on_sqlite().await;
-    for file in std::fs::read_dir(fresh.folder().unwrap()).unwrap() {
-        let file = file.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let url = DatabaseUrl::Sqlite(folder.path().join("launchway.db"));
+    let database = Database::open(DatabaseOptions::new(url)).unwrap();
+    database.migrate().await.unwrap();
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+    assert!(files.iter().any(|file| file.file_name() == "launchway.db"));
+    for file in files {
         let mode = file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{}", file.path().display());
     }
