@@ -38,23 +38,33 @@ const NEEDED_MEMORY: u64 = 6 * 1024 * 1024;
 /// On a disk, tests wait for writes that nobody needs; and ext4 searches all files that were removed in the last seconds
 /// for each file that is created, which is most of the time of thousands of small databases.
 pub(crate) fn throwaway_parent() -> PathBuf {
-    let free = |text: String| text.lines().last()?.trim().parse::<u64>().ok();
     let mut df = Command::new("df");
-    let space = workspace::output(df.args(["--output=avail", "--block-size=1K", MEMORY])).ok().and_then(free);
-    let memory = fs::read_to_string("/proc/meminfo").ok();
-    let memory = memory.as_deref().and_then(available_memory);
-    let is_enough = |free: Option<u64>| free.is_some_and(|kilobytes| kilobytes >= NEEDED_MEMORY);
-    match is_enough(space) && is_enough(memory) {
+    let space = workspace::output(df.args(["--output=avail", "--block-size=1K", MEMORY])).unwrap_or_default();
+    let [memory, mounts] =
+        ["/proc/meminfo", "/proc/self/mounts"].map(|file| fs::read_to_string(file).unwrap_or_default());
+    match is_enough_memory(&space, &memory) && !is_noexec(&mounts) {
         true => PathBuf::from(MEMORY),
         // Below `/tmp` whatever the environment says: sockets need short paths, and everyone may enter it.
         false => PathBuf::from("/tmp"),
     }
 }
 
-/// Returns the kilobytes of memory that programs can still get.
-fn available_memory(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse().ok()
+/// Returns whether the outputs of df and `/proc/meminfo` show enough free space and memory.
+fn is_enough_memory(space: &str, memory: &str) -> bool {
+    let available = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let free = [space.lines().last(), available.and_then(|text| text.split_whitespace().next())];
+    free.into_iter().all(|text| {
+        text.and_then(|text| text.trim().parse().ok())
+            .is_some_and(|kilobytes: u64| kilobytes >= NEEDED_MEMORY)
+    })
+}
+
+/// Returns whether programs in the file system in memory may not be run, which tests do.
+fn is_noexec(mounts: &str) -> bool {
+    let mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let mut options =
+        mounts.filter(|fields| fields.get(1) == Some(&MEMORY)).filter_map(|fields| fields.get(3).copied());
+    options.any(|options| options.split(',').any(|option| option == "noexec"))
 }
 
 /// A private folder with a watchdog.
@@ -116,6 +126,23 @@ mod tests {
     use std::{env, fs};
 
     use super::*;
+
+    #[test]
+    fn a_file_system_in_memory_is_used_if_it_is_large_enough_and_runs_programs() {
+        let space = |kilobytes: u64| format!("   Avail\n{kilobytes}\n");
+        let memory =
+            |kilobytes: u64| format!("MemTotal: 1 kB\nMemAvailable:   {kilobytes} kB\nSwapFree: 0 kB\n");
+        let enough = NEEDED_MEMORY;
+        assert!(is_enough_memory(&space(enough), &memory(enough)));
+        assert!(!is_enough_memory(&space(enough - 1), &memory(enough)));
+        assert!(!is_enough_memory(&space(enough), &memory(enough - 1)));
+        assert!(!is_enough_memory("", ""), "another system");
+        let mount = |folder: &str, options: &str| {
+            format!("tmpfs / tmpfs rw,noexec 0 0\ntmpfs {folder} tmpfs {options} 0 0\n")
+        };
+        assert!(!is_noexec(&mount(MEMORY, "rw,nosuid,nodev")));
+        assert!(is_noexec(&mount(MEMORY, "rw,nosuid,noexec")));
+    }
 
     #[test]
     fn a_dropped_folder_is_gone_with_everything_in_it() {
