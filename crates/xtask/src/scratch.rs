@@ -3,21 +3,22 @@
 use std::{
     ffi::OsString,
     fs::{DirBuilder, Permissions},
+    io::ErrorKind,
+    iter,
     os::unix::{
         fs::{DirBuilderExt, PermissionsExt as _},
         process::CommandExt,
     },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio, id},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use fs_err as fs;
 
 use crate::workspace;
 
-/// Waits for the end of its input, runs the cleanup command inside the folder, and removes it.
+/// Waits for the end of its input, runs the cleanup command inside the folder, and removes it with what is mounted below it.
 const WATCHDOG: &str = r#"
 trap '' HUP INT TERM
 folder=$1
@@ -25,6 +26,10 @@ shift
 read -r _
 [ "$#" -eq 0 ] || "$@" >/dev/null 2>&1
 cd /
+# Engines leave mounts behind.
+while read -r _ mount _; do
+    case $mount in "$folder"/*) umount --lazy "$mount" ;; esac
+done < /proc/self/mounts
 rm -rf -- "$folder"
 "#;
 
@@ -67,6 +72,22 @@ fn is_noexec(mounts: &str) -> bool {
     options.any(|options| options.split(',').any(|option| option == "noexec"))
 }
 
+/// Creates a folder with this name, or with a number behind it if the name is taken. Paths of sockets in it have to be shorter
+/// than 108 bytes.
+fn create_folder(parent: &Path, name: &str) -> Result<PathBuf> {
+    let names = iter::once(name.to_owned()).chain((2..).map(|number: u32| format!("{name}-{number}")));
+    for path in names.map(|name| parent.join(name)) {
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            created => {
+                created.with_context(|| format!("cannot create {}", path.display()))?;
+                return Ok(path);
+            }
+        }
+    }
+    bail!("no name is left in {}", parent.display())
+}
+
 /// A private folder with a watchdog.
 ///
 /// The watchdog is a process of its own, outside our process group, and reads from a pipe that only we
@@ -81,12 +102,7 @@ impl Scratch {
     /// Creates a folder below `parent`; `farewell` is a cleanup command that runs inside it before it is
     /// removed.
     pub(crate) fn create(parent: &Path, name: &str, farewell: &[OsString]) -> Result<Self> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let path = parent.join(format!("launchway-{name}-{}-{}", id(), now.as_nanos()));
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .with_context(|| format!("cannot create {}", path.display()))?;
+        let path = create_folder(parent, &format!("lw-{name}-{}", id()))?;
         let watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
             .arg(&path)
