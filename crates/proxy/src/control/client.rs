@@ -23,6 +23,8 @@ use crate::{
 
 /// The timeout of every request that is not itself a wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout of a request that has all routes or certificates: a busy machine takes long for tens of thousands of names.
+const TIMEOUT_OF_ALL: Duration = Duration::from_secs(60);
 
 /// The delay before a request is repeated to the process that took over, and the number of attempts.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -104,7 +106,7 @@ impl Client {
     ///
     /// See [`ControlError`]. Rejected if a host belongs to two applications.
     pub async fn replace_all(&self, routes: Vec<Route>) -> Result<(), ControlError> {
-        self.done(&Request::ReplaceAll { routes }).await
+        self.done_within(TIMEOUT_OF_ALL, &Request::ReplaceAll { routes }).await
     }
 
     /// Lets the routes to containers expire `lease` after this call, unless it is repeated in time; without a
@@ -160,7 +162,8 @@ impl Client {
         revision: &str,
         certificates: Vec<Certificate>,
     ) -> Result<(), ControlError> {
-        self.done(&Request::SetCertificates { revision: revision.to_owned(), certificates }).await
+        let request = Request::SetCertificates { revision: revision.to_owned(), certificates };
+        self.done_within(TIMEOUT_OF_ALL, &request).await
     }
 
     /// Replaces all answers to ACME challenges.
@@ -205,7 +208,11 @@ impl Client {
     }
 
     async fn done(&self, request: &Request) -> Result<(), ControlError> {
-        match self.ask(request, TIMEOUT).await? {
+        self.done_within(TIMEOUT, request).await
+    }
+
+    async fn done_within(&self, limit: Duration, request: &Request) -> Result<(), ControlError> {
+        match self.ask(request, limit).await? {
             Answer::Done => Ok(()),
             other => Err(unexpected(&other)),
         }
