@@ -98,13 +98,15 @@ impl EngineError {
     }
 
     /// Returns whether the error is transient: the engine removed a layer while another build took it from
-    /// the cache, or does not find a network while others are created. The same call succeeds shortly
-    /// afterwards.
+    /// the cache, does not find a network while others are created, or gets no answer about an overlay because its machine
+    /// has just joined its Swarm again. The same call succeeds shortly afterwards.
     pub(super) fn is_transient(&self) -> bool {
         let Self::Message(text) = self else { return false };
         let text = last_line(text);
         let is_lost_layer = ["failed to get digest", "unable to find image \"sha256:"];
-        is_lost_layer.iter().any(|words| text.contains(words)) || is_missing_network(&text)
+        let is_unanswered =
+            text.contains(" attach to network ") && text.contains("context deadline exceeded");
+        is_lost_layer.iter().any(|words| text.contains(words)) || is_missing_network(&text) || is_unanswered
     }
 
     /// Returns whether a network that was to be used does not exist.
@@ -367,6 +369,8 @@ mod tests {
         assert!(lapse("failed to get digest sha256:0: open /x: no such file or directory"));
         assert!(!lapse("Error response from daemon: No such image: x"));
         assert!(lapse("Step 2/5 : RUN true\nunable to find image \"sha256:c23d7601ae27\""));
+        assert!(lapse("Could not attach to network launchway-overlay-01a1f19a: context deadline exceeded"));
+        assert!(!lapse("Could not attach to network launchway-overlay-01a1f19a: no address is left"));
         assert!(!lapse("unable to find image \"shop:latest\" locally"));
         assert!(!lapse("The command '/bin/sh -c exit 1' returned a non-zero code: 1"));
         assert!(EngineError::Message(missing).is_only_about_missing_objects());
