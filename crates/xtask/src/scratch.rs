@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_in_memory_is_used_if_it_is_large_enough_and_runs_programs() {
+    fn memory_is_used_if_it_is_large_enough_and_runs_programs() {
         let space = |kilobytes: u64| format!("   Avail\n{kilobytes}\n");
         let memory =
             |kilobytes: u64| format!("MemTotal: 1 kB\nMemAvailable:   {kilobytes} kB\nSwapFree: 0 kB\n");
