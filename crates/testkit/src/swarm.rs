@@ -11,6 +11,8 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    thread::sleep,
+    time::Duration,
 };
 
 use self::machines::{make_node, make_switch, remove_leftovers};
@@ -186,11 +188,16 @@ impl SwarmLab {
     ///
     /// If it does not succeed within a minute.
     pub fn docker_at_last(&self, node: usize, arguments: &[&str]) -> String {
-        until("a manager that takes commands", || {
+        let mut refusal = String::new();
+        for _ in 0..240 {
             let output = self.try_docker(node, arguments);
-            let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            output.status.success().then_some(text)
-        })
+            if output.status.success() {
+                return String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            }
+            refusal = String::from_utf8_lossy(&output.stderr).into_owned();
+            sleep(Duration::from_millis(250));
+        }
+        panic!("docker {arguments:?} on node {node}: {refusal}");
     }
 
     /// Runs docker on a node.
