@@ -231,7 +231,8 @@ impl Installation {
         leading.filter_map(position_of).next().expect("one manager leads")
     }
 
-    /// Waits until all nodes are ready, and all applications run with all copies and answer at every front proxy.
+    /// Waits until all managers are reached by their leader, because the Swarm bears the loss of one at a time, and all
+    /// applications run with all copies and answer at every front proxy.
     pub(super) fn wait_until_whole(&self) {
         let started = Instant::now();
         while let Some(missing) = self.missing() {
@@ -241,9 +242,12 @@ impl Installation {
     }
 
     fn missing(&self) -> Option<String> {
-        let nodes = self.lab.docker_at_last(1, &["node", "ls", "--format", "{{.Status}}"]);
-        if nodes.lines().any(|status| status != "Ready") {
-            return Some(format!("nodes are not ready: {nodes}"));
+        for manager in 1..=NODES {
+            let format = "{{.Status}} {{.ManagerStatus}}";
+            let nodes = self.lab.docker_at_last(manager, &["node", "ls", "--format", format]);
+            if nodes.lines().any(|state| !["Ready Leader", "Ready Reachable"].contains(&state)) {
+                return Some(format!("manager {manager} does not reach all others: {nodes}"));
+            }
         }
         for (server, Member { launch, .. }) in self.servers.iter().enumerate() {
             let ready = Client::new(&launch.url).try_send("GET", "/ready", None);
