@@ -35,13 +35,13 @@ rm -rf -- "$folder"
 
 /// The file system in memory of most Linux machines.
 const MEMORY: &str = "/dev/shm";
-/// The free space there that a run of the tests gets, in kilobytes. It uses about half of that.
+/// The free space and memory that a run of the tests has to find, in kilobytes: several times what one was seen to use.
 const NEEDED_MEMORY: u64 = 6 * 1024 * 1024;
 
 /// Returns the parent of what tests throw away: a folder in memory if the machine has enough of it.
 ///
 /// On a disk, tests wait for writes that nobody needs; and ext4 searches all files that were removed in the last seconds
-/// for each file that is created, which is most of the time of thousands of small databases.
+/// for each file that is created, which slows down tests with thousands of small databases.
 pub(crate) fn throwaway_parent() -> PathBuf {
     let mut df = Command::new("df");
     let space = workspace::output(df.args(["--output=avail", "--block-size=1K", MEMORY])).unwrap_or_default();
