@@ -167,6 +167,11 @@ impl Docker {
                 Err(SocketError::Status(StatusCode::INTERNAL_SERVER_ERROR)) if Instant::now() < until => {
                     tokio::time::sleep(ELECTION_PAUSE).await;
                 }
+                Err(SocketError::Status(StatusCode::INTERNAL_SERVER_ERROR)) => {
+                    let reason =
+                        "the manager answered 500: the Swarm may have no leader, see `docker node ls`";
+                    return Err(EngineError::Unavailable(reason.to_owned()));
+                }
                 Err(SocketError::Status(status)) => {
                     return Err(EngineError::Unavailable(format!("the manager answered {status}")));
                 }
