@@ -72,7 +72,10 @@ impl FreshDatabase {
 
     fn copy_of(template: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let database = Self { server: url(), name: unique_name() };
-        execute(&database.server, &format!("CREATE DATABASE {} TEMPLATE {template}", database.name))?;
+        // The files are copied, which takes a third of the time that their pages take through the write-ahead log.
+        let name = &database.name;
+        let create = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy");
+        execute(&database.server, &create)?;
         Ok(database)
     }
 

@@ -47,7 +47,7 @@ use self::{
 };
 use crate::{
     command::{BenchOptions, Section},
-    engine::{self, Engine},
+    engine::{Engine, Purpose},
     install, machine,
     scratch::Scratch,
     workspace::{self, cargo, dist},
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     }
     install::ensure(options.install)?;
     let wanted = |section| options.only.is_none_or(|only| only == section);
-    let _engine = wanted(Section::PushToLive).then(|| Engine::start(Path::new(engine::DISK))).transpose()?;
+    let _engine = wanted(Section::PushToLive).then(|| Engine::start(Purpose::Measurements)).transpose()?;
     build(options.only)?;
 
     let effort = if options.quick { Effort::Quick } else { Effort::Whole };

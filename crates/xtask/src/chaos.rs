@@ -2,16 +2,13 @@
 
 mod report;
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     command::ChaosOptions,
-    engine::{self, Engine},
+    engine::{Engine, Purpose},
     install,
     workspace::{self, cargo, debug, dist},
 };
@@ -41,7 +38,7 @@ pub(crate) const CAMPAIGNS: [&str; 18] = [
 /// Builds, runs each campaign, and prints its report; fails when a figure misses its goal.
 pub(crate) fn run(options: &ChaosOptions) -> Result<()> {
     install::ensure(options.install)?;
-    let _engine = Engine::start(Path::new(engine::DISK))?;
+    let _engine = Engine::start(Purpose::Measurements)?;
     workspace::run(&mut cargo("build -p launchway-chaos -p launchway-verifier"))?;
     let profile = if options.long { "dist" } else { "dev" };
     workspace::run(&mut cargo(&format!("build -p launchway --profile {profile}")))?;

@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -12,10 +12,18 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use fs_err::{self as fs, File};
 
-use crate::{install, needs::program_folders, scratch::Scratch, workspace};
+use crate::{
+    install,
+    needs::program_folders,
+    scratch::{Scratch, throwaway_parent},
+    workspace,
+};
 
 /// The parent of the data of an engine that is measured. Sockets need short paths, whatever the environment says.
-pub(crate) const DISK: &str = "/tmp";
+const DISK: &str = "/tmp";
+/// The memory at which an engine of tests collects garbage. It starts itself anew for every layer of an image and every
+/// container, and collected garbage each time, for a third of what that costs.
+const GARBAGE_LIMIT: [(&str, &str); 2] = [("GOGC", "off"), ("GOMEMLIMIT", "512MiB")];
 /// The timeout of the start of an engine.
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// The number of log lines that are shown when the start fails.
@@ -39,6 +47,15 @@ done
 kill -9 "$pid"
 "#;
 
+/// The purpose of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Its data are thrown away soon, and in memory if there is enough of it.
+    Tests,
+    /// It is measured, or killed, as one of an installation.
+    Measurements,
+}
+
 /// An engine that answers.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -47,8 +64,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Uses the engine that answers, or starts one with its data below `parent` and waits until it does.
-    pub(crate) fn start(parent: &Path) -> Result<Self> {
+    /// Uses the engine that answers, or starts one and waits until it does.
+    pub(crate) fn start(purpose: Purpose) -> Result<Self> {
         if answers() {
             return Ok(Self { started: None });
         }
@@ -62,8 +79,12 @@ impl Engine {
             );
         }
         let farewell = ["sh", "-c", FAREWELL].map(OsString::from);
-        let scratch = Scratch::create(parent, "docker", &farewell)?;
-        spawn(scratch.path())?;
+        let (parent, environment) = match purpose {
+            Purpose::Tests => (throwaway_parent(), &GARBAGE_LIMIT[..]),
+            Purpose::Measurements => (PathBuf::from(DISK), &[][..]),
+        };
+        let scratch = Scratch::create(&parent, "docker", &farewell)?;
+        spawn(scratch.path(), environment)?;
         let deadline = Instant::now() + TIMEOUT;
         while !answers() {
             if Instant::now() > deadline || !is_running(scratch.path()) {
@@ -90,12 +111,13 @@ pub(crate) fn answers() -> bool {
 
 /// Starts `dockerd` in `folder`, in a session of its own: an interrupt does not reach it, and the cleanup
 /// command of its folder stops it.
-fn spawn(folder: &Path) -> Result<()> {
+fn spawn(folder: &Path, environment: &[(&str, &str)]) -> Result<()> {
     let (log, _) = File::create(folder.join("log"))?.into_parts();
     let path = env::join_paths(program_folders()).context("the PATH cannot be used")?;
     Command::new("setsid")
         .args(["sh", "-c", START])
         .env("PATH", path)
+        .envs(environment.iter().copied())
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
@@ -125,7 +147,7 @@ mod tests {
     fn docker_that_runs_already_is_taken_as_it_is() {
         // A machine that runs the tests has an engine.
         assert!(answers());
-        assert!(!Engine::start(Path::new(DISK)).unwrap().is_ours());
+        assert!(!Engine::start(Purpose::Tests).unwrap().is_ours());
     }
 
     #[test]

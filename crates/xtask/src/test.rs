@@ -7,7 +7,7 @@ use fs_err as fs;
 
 use crate::{
     command::{OptionalProgram, TestOptions},
-    engine::Engine,
+    engine::{Engine, Purpose},
     install,
     postgres::{Durability, Server},
     scratch::{Scratch, throwaway_parent},
@@ -25,7 +25,7 @@ const SMALL_SET: &str = "clippy -p launchway-embedding -- -D warnings";
 /// The number of tests in the list of the slowest.
 const SLOWEST: usize = 20;
 /// The number of tests that run at once on a small machine.
-const MIN_TESTS_AT_ONCE: usize = 4;
+const MIN_TESTS_AT_ONCE: usize = 6;
 
 /// Runs every step in order and stops at the first that fails.
 pub(crate) fn run(options: &TestOptions) -> Result<()> {
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &TestOptions) -> Result<()> {
     let server = Server::start(Durability::Processes)?;
     passed("PostgreSQL started", started);
     let started = Instant::now();
-    let engine = Engine::start(&throwaway_parent())?;
+    let engine = Engine::start(Purpose::Tests)?;
     passed(if engine.is_ours() { "Docker started" } else { "Docker runs already" }, started);
     let temporary = Scratch::create(&throwaway_parent(), "tests", &[])?.open_to_everyone()?;
     for step in &mut steps {
