@@ -33,7 +33,7 @@ pub(super) use self::{
     },
     images::{ImageId, NewImage},
     networks::NetworkId,
-    services::{NODE_LABEL, NewService, PINNED, ServiceChange},
+    services::{NODE_LABEL, NewService, ServiceChange},
 };
 use super::{errors::EngineError, labels::Label, socket::Socket};
 

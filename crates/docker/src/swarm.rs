@@ -18,6 +18,7 @@ mod inventory;
 mod placement;
 mod records;
 mod registry;
+mod startup;
 
 use std::{collections::BTreeSet, net::IpAddr, str::FromStr, sync::Arc};
 
@@ -36,7 +37,10 @@ pub use self::registry::{InvalidRegistry, PushRegistry};
 use self::{condition::RestartMemory, inventory::LastStates, records::Task};
 use super::{DockerEngine, errors::EngineError, labels};
 
-pub(crate) use self::{images::PublishedImage, placement::free_port};
+pub(crate) use self::{
+    images::PublishedImage,
+    placement::{NodeConstraint, free_port},
+};
 
 /// The length of an id of a task.
 const ID_LENGTH: usize = 25;

@@ -281,6 +281,16 @@ impl SwarmLab {
         self.wait_for_engine(node);
     }
 
+    /// Freezes the engine of a node. Its containers keep running, and the managers count it as ready until it has not been
+    /// heard of for several heartbeats.
+    ///
+    /// # Panics
+    ///
+    /// If there is no `kill`.
+    pub fn freeze_engine(&self, node: usize) {
+        signal(&self.engines[node - 1], "STOP");
+    }
+
     fn wait_for_engine(&self, node: usize) {
         until("an engine that answers", || self.try_docker(node, &["info"]).status.success().then_some(()));
     }
@@ -337,8 +347,14 @@ impl SwarmLab {
     }
 }
 
+/// Ends an engine, also one that is frozen.
 fn terminate(engine: &Child) {
-    let _ = Command::new("kill").args(["-s", "TERM", &engine.id().to_string()]).status();
+    signal(engine, "TERM");
+    signal(engine, "CONT");
+}
+
+fn signal(engine: &Child, name: &str) {
+    let _ = Command::new("kill").args(["-s", name, &engine.id().to_string()]).status();
 }
 
 impl Drop for SwarmLab {

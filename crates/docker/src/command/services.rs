@@ -15,7 +15,7 @@ use crate::{
     environment::ContainerEnvironment,
     errors::EngineError,
     labels::{self, Label},
-    swarm::PublishedImage,
+    swarm::{NodeConstraint, PublishedImage},
 };
 
 /// The label of the nodes that may run containers of applications.
@@ -46,10 +46,12 @@ pub(crate) enum ServiceChange<'a> {
     Run(bool),
     /// Replaces its container, or starts it.
     Restart,
-    /// Lets it run on any node after it was started on this one.
-    Unpin(&'a NodeId),
-    /// As [`Unpin`](Self::Unpin), and marks it as one that has been healthy.
-    Keep(Option<&'a NodeId>),
+    /// Replaces its container by one on another node, whatever has become of the first one.
+    Leave(&'a NodeId),
+    /// Removes these constraints, and lets its container run where it is.
+    Free(&'a [NodeConstraint]),
+    /// As [`Free`](Self::Free), and marks it as one that has been healthy.
+    Keep(&'a [NodeConstraint]),
 }
 
 impl Docker {
@@ -73,7 +75,7 @@ impl Docker {
         call = call.arg(format!("mode=host,protocol=tcp,target={target},published={published}"));
         call = call.args(["--constraint", &format!("node.labels.{NODE_LABEL}==true")]);
         if let Some(node) = service.node {
-            call = call.args(["--constraint", &on_node(node)]);
+            call = call.args(["--constraint", &NodeConstraint::On(node.clone()).to_string()]);
         }
         for capability in CAPABILITIES {
             call = call.args(["--cap-add", capability]);
@@ -118,13 +120,15 @@ impl Docker {
             ServiceChange::Restart => {
                 call.args(["--force", "--replicas", "1", "--update-order", "stop-first"])
             }
-            ServiceChange::Unpin(node) => call.args(["--constraint-rm", &on_node(node)]),
-            ServiceChange::Keep(node) => {
-                let call = call.args(["--label-add", Label::of_kept().as_str()]);
-                match node {
-                    Some(node) => call.args(["--constraint-rm", &on_node(node)]),
-                    None => call,
-                }
+            // The node does not say when the container there has ended, so nothing waits for that.
+            ServiceChange::Leave(node) => {
+                let call = free(call, &[NodeConstraint::On(node.clone())]);
+                let other = NodeConstraint::NotOn(node.clone()).to_string();
+                call.args(["--constraint-add", &other, "--update-order", "start-first"])
+            }
+            ServiceChange::Free(constraints) => free(call, constraints),
+            ServiceChange::Keep(constraints) => {
+                free(call.args(["--label-add", Label::of_kept().as_str()]), constraints)
             }
         };
         self.answer(call.arg(service.as_str())).await.map(drop)
@@ -179,11 +183,9 @@ impl Docker {
     }
 }
 
-/// The constraint that pins a service to a node.
-pub(crate) const PINNED: &str = "node.id==";
-
-fn on_node(node: &NodeId) -> String {
-    format!("{PINNED}{}", node.as_str())
+/// Removes constraints of a service. One that it does not have is no error.
+fn free(call: Invocation, constraints: &[NodeConstraint]) -> Invocation {
+    constraints.iter().fold(call, |call, one| call.args(["--constraint-rm", &one.to_string()]))
 }
 
 fn limited(call: Invocation, limits: &ContainerLimits) -> Invocation {

@@ -14,6 +14,7 @@ use launchway_domain::{
 use super::{
     TaskId,
     records::{Nodes, Service, Task, TaskState},
+    startup::TAKEN_WITHIN,
 };
 
 /// The time after which a task without a node counts as one that cannot be started.
@@ -53,12 +54,12 @@ pub(super) fn condition(
     if let Some((_, address)) = running {
         return Condition::Running { address, restarts };
     }
-    let is_unschedulable = |task: &&&Task| {
-        task.state == TaskState::Pending
-            && !task.error.is_empty()
-            && now - task.created_at >= SCHEDULED_WITHIN
+    let is_stuck = |task: &&&Task| match task.state {
+        TaskState::Pending => !task.error.is_empty() && now - task.created_at >= SCHEDULED_WITHIN,
+        TaskState::Assigned => (now - task.changed_at).to_std().is_ok_and(|time| time >= TAKEN_WITHIN),
+        _ => false,
     };
-    match wanted.max_by_key(|task| task.created_at).filter(is_unschedulable) {
+    match wanted.max_by_key(|task| task.created_at).filter(is_stuck) {
         Some(_) => Condition::Created,
         None => Condition::Restarting(exit(failed.max_by_key(|task| task.created_at))),
     }
@@ -125,7 +126,7 @@ mod tests {
             created_at: at(0),
             is_run,
             published: Some(12_000),
-            pinned: None,
+            constraints: Vec::new(),
         }
     }
 
@@ -211,6 +212,10 @@ mod tests {
         let tasks = [pending];
         assert_eq!(seen(&kept, &tasks, 19), Condition::Restarting(exit(0)));
         assert_eq!(seen(&kept, &tasks, 20), Condition::Created);
+        let lost = task('1', 0, 'c', TaskState::Running);
+        let tasks = [lost, task('2', 9, 'a', TaskState::Assigned)];
+        assert_eq!(seen(&kept, &tasks, 13), Condition::Restarting(exit(0)));
+        assert_eq!(seen(&kept, &tasks, 14), Condition::Created);
     }
 
     #[test]

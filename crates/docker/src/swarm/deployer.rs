@@ -17,22 +17,21 @@ use super::{
     SwarmEngine, TaskId,
     condition::condition,
     images::PublishedImage,
-    placement::{free_port, node_for_copy},
+    placement::{NodeConstraint, free_port, node_for_copy},
     records::{Nodes, Service, Task, TaskState},
+    startup::NotStarted,
 };
 use crate::{
     command::{NewService, RetryBudget, ServiceChange},
     containers::{ContainerGuard, Filters, container_name, gone},
     environment::ContainerEnvironment,
-    errors::{EngineError, sentence},
+    errors::EngineError,
     labels::{self, Label},
     networks::Network,
 };
 
 /// The interval between two looks at the tasks of a service.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The time that the scheduler gets to find a node.
-const SCHEDULED_WITHIN: Duration = Duration::from_secs(15);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// The time after which a container that was told to stop is not waited for any more: its grace period, and the way there.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 /// The most ports that are tried for one copy.
@@ -58,19 +57,6 @@ struct Parts<'a> {
     environment: &'a ContainerEnvironment,
     network: &'a Network,
     published: u16,
-}
-
-/// The reason why the container of a service was not started.
-enum NotStarted {
-    /// The port is in use on the node by something else.
-    PortInUse,
-    Error(StepError),
-}
-
-impl From<StepError> for NotStarted {
-    fn from(error: StepError) -> Self {
-        Self::Error(error)
-    }
 }
 
 #[async_trait]
@@ -103,10 +89,10 @@ impl Deployer for SwarmEngine {
         let Some(service) = self.service(container).await? else {
             return Err(StepError::Retryable("the service is gone".to_owned()));
         };
-        if service.is_kept() && service.pinned.is_none() {
+        if service.is_kept() && service.constraints.is_empty() {
             return Ok(());
         }
-        self.change(container, ServiceChange::Keep(service.pinned.as_ref())).await
+        self.change(container, ServiceChange::Keep(&service.constraints)).await
     }
 
     async fn condition(&self, container: &ContainerId) -> Result<Condition, StepError> {
@@ -125,7 +111,7 @@ impl Deployer for SwarmEngine {
             self.require_published(container).await?;
             return self.engine.reached(self.engine.resume(container).await?).await;
         }
-        let service = self.service(container).await?.ok_or_else(gone)?;
+        let service = self.unconstrained(container).await?;
         if !service.is_run {
             self.change(container, ServiceChange::Run(true)).await?;
         }
@@ -137,7 +123,7 @@ impl Deployer for SwarmEngine {
             self.require_published(container).await?;
             return self.engine.reached(self.engine.restart(container).await?).await;
         }
-        let service = self.service(container).await?.ok_or_else(gone)?;
+        let service = self.unconstrained(container).await?;
         let before = self.tasks(container).await?.into_iter().map(|task| task.id).collect();
         self.change(container, ServiceChange::Restart).await?;
         self.running_again(&service, &before).await
@@ -193,7 +179,7 @@ impl SwarmEngine {
                     refused.insert(published);
                     self.remove_services(std::slice::from_ref(&call)).await?;
                 }
-                Ok(service) => match self.wait_until_started(&service, &HashSet::new()).await {
+                Ok(service) => match self.wait_until_started(&service, HashSet::new()).await {
                     Ok(address) => return Ok(started(&service, address)),
                     Err(NotStarted::PortInUse) if refused.len() < MOST_PORTS => {
                         refused.insert(published);
@@ -246,7 +232,7 @@ impl SwarmEngine {
             created_at: SystemClock.now(),
             is_run: true,
             published: Some(published),
-            pinned: node,
+            constraints: node.map(NodeConstraint::On).into_iter().collect(),
         })
     }
 
@@ -284,45 +270,14 @@ impl SwarmEngine {
         Ok(node_for_copy(plan.copy, plan.owner.deployment, services, tasks, nodes))
     }
 
-    /// Waits until a container of `service` runs that is none of `before`, and returns the address of its node. A program
-    /// that has ended was started, too: the health check finds out why.
-    async fn wait_until_started(
-        &self,
-        service: &Service,
-        before: &HashSet<TaskId>,
-    ) -> Result<IpAddr, NotStarted> {
-        let (began, limit) = (Instant::now(), self.engine.options.build_limits.time);
-        let mut pinned = service.pinned.as_ref();
-        loop {
-            let (tasks, nodes) = tokio::try_join!(self.tasks(&service.id), self.cluster_nodes())?;
-            let Some(task) = decisive(&tasks, before) else {
-                pause(began, limit).await?;
-                continue;
-            };
-            let address = task.node.as_ref().and_then(|node| nodes.ready_address(node));
-            match task.state {
-                TaskState::Running if address.is_some() => return Ok(address.unwrap_or(NOWHERE)),
-                TaskState::Complete | TaskState::Failed | TaskState::Rejected => {
-                    return match task.exit_code {
-                        Some(_) => Ok(address.unwrap_or(NOWHERE)),
-                        None => Err(refusal(task, &nodes)),
-                    };
-                }
-                // The node of its own has no room.
-                TaskState::Pending if !task.error.is_empty() && pinned.is_some() => {
-                    if let Some(node) = pinned.take() {
-                        self.change(&service.id, ServiceChange::Unpin(node)).await?;
-                    }
-                }
-                TaskState::Pending if !task.error.is_empty() && began.elapsed() >= SCHEDULED_WITHIN => {
-                    let reason = sentence(&task.error);
-                    let text = format!("no node can run the container: {reason}");
-                    return Err(StepError::Rejected(text).into());
-                }
-                _ => {}
-            }
-            pause(began, limit).await?;
+    /// Returns a service that has run, after it was allowed to return to nodes that it was moved away from.
+    async fn unconstrained(&self, id: &ContainerId) -> Result<Service, StepError> {
+        let mut service = self.service(id).await?.ok_or_else(gone)?;
+        if !service.constraints.is_empty() {
+            self.change(id, ServiceChange::Free(&service.constraints)).await?;
+            service.constraints.clear();
         }
+        Ok(service)
     }
 
     async fn running_again(
@@ -334,11 +289,15 @@ impl SwarmEngine {
         let tasks = self.tasks(&service.id).await?;
         let ended = tasks.into_iter().filter(|task| !task.is_wanted).map(|task| task.id);
         let before = before.iter().cloned().chain(ended).collect();
-        let address = self.wait_until_started(service, &before).await.map_err(NotStarted::into_step)?;
+        let address = self.wait_until_started(service, before).await.map_err(NotStarted::into_step)?;
         Ok(started(service, address))
     }
 
-    async fn change(&self, service: &ContainerId, change: ServiceChange<'_>) -> Result<(), StepError> {
+    pub(super) async fn change(
+        &self,
+        service: &ContainerId,
+        change: ServiceChange<'_>,
+    ) -> Result<(), StepError> {
         // Another server may have changed it since the client read it.
         for _ in 0..3 {
             match self.engine.docker.update_service(service, change).await {
@@ -392,88 +351,7 @@ impl SwarmEngine {
     }
 }
 
-impl NotStarted {
-    fn into_step(self) -> StepError {
-        match self {
-            Self::PortInUse => StepError::Rejected("no free port was found on the node".to_owned()),
-            Self::Error(error) => error,
-        }
-    }
-}
-
-/// The address of a container whose node is lost. Nobody answers there.
-const NOWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
-
-/// Returns the task that decides whether a container was started: the first one that failed, or else the first one that Swarm
-/// still wants. One on a machine that was lost keeps its state for ever, while Swarm starts another one elsewhere.
-fn decisive<'a>(tasks: &'a [Task], before: &HashSet<TaskId>) -> Option<&'a Task> {
-    let new = tasks.iter().filter(|task| !before.contains(&task.id));
-    let new = new.filter(|task| task.is_wanted || task.has_failed());
-    new.min_by_key(|task| (!task.has_failed(), task.created_at))
-}
-
-async fn pause(began: Instant, limit: Duration) -> Result<(), StepError> {
-    if began.elapsed() >= limit {
-        return Err(StepError::Rejected(format!("the container was not started within {limit:?}")));
-    }
-    sleep(PAUSE).await;
-    Ok(())
-}
-
-/// Returns the error for a task that its node did not start.
-fn refusal(task: &Task, nodes: &Nodes) -> NotStarted {
-    let error = task.error.to_lowercase();
-    if error.contains("port is already allocated") || error.contains("address already in use") {
-        return NotStarted::PortInUse;
-    }
-    let (node, reason) = (nodes.name(task.node.as_ref()), sentence(&task.error));
-    let text = match error.contains("no such image") {
-        true => format!("{node} could not pull the image: {reason}"),
-        false => format!("{node} could not start the container: {reason}"),
-    };
-    NotStarted::Error(StepError::Rejected(text))
-}
-
 fn started(service: &Service, address: IpAddr) -> Container {
     let port = service.published.and_then(|port| Port::try_from(port).ok());
     Container { id: service.id.clone(), name: service.name.clone(), address, port }
-}
-
-#[cfg(test)]
-mod tests {
-    use chrono::DateTime;
-
-    use super::*;
-
-    fn task(name: char, second: i64, state: TaskState, is_wanted: bool) -> Task {
-        let id = name.to_string().repeat(25);
-        let at = DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap();
-        Task {
-            id: id.parse().unwrap(),
-            service: "s".repeat(25),
-            node: id.parse().ok(),
-            created_at: at,
-            changed_at: at,
-            state,
-            is_wanted,
-            error: String::new(),
-            exit_code: None,
-            has_container: true,
-        }
-    }
-
-    #[test]
-    fn a_task_on_a_lost_machine_decides_nothing() {
-        let decides = |tasks: &[Task]| {
-            let nothing = HashSet::new();
-            decisive(tasks, &nothing).map(|task| task.id.as_str().to_owned())
-        };
-        let lost = task('1', 0, TaskState::Starting, false);
-        let next = task('2', 9, TaskState::Running, true);
-        assert_eq!(decides(&[lost.clone(), next.clone()]), Some("2".repeat(25)));
-        assert_eq!(decides(&[lost]), None);
-        // A failure counts, though Swarm does not want its task any more.
-        let failed = task('3', 5, TaskState::Failed, false);
-        assert_eq!(decides(&[next, failed]), Some("3".repeat(25)));
-    }
 }

@@ -1,11 +1,44 @@
 //! Chooses the port of a copy, and its node.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt, str::FromStr};
 
 use launchway_domain::{clock::Timestamp, extensions::PortRange, ids::DeploymentId, nodes::NodeId};
 
 use super::records::{Nodes, Service, Task};
 use crate::labels;
+
+/// A constraint of a service on the node of its container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NodeConstraint {
+    /// It runs on this node only.
+    On(NodeId),
+    /// It does not run on this node, which did not take its container.
+    NotOn(NodeId),
+}
+
+/// The error of a text that is another constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OtherConstraint;
+
+impl fmt::Display for NodeConstraint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::On(node) => write!(formatter, "node.id=={node}"),
+            Self::NotOn(node) => write!(formatter, "node.id!={node}"),
+        }
+    }
+}
+
+impl FromStr for NodeConstraint {
+    type Err = OtherConstraint;
+
+    /// Reads a constraint as Swarm lists it, with or without spaces.
+    fn from_str(text: &str) -> Result<Self, OtherConstraint> {
+        let text = text.replace(' ', "");
+        let node = |sign: &str| text.strip_prefix("node.id")?.strip_prefix(sign)?.parse().ok();
+        node("==").map(Self::On).or_else(|| node("!=").map(Self::NotOn)).ok_or(OtherConstraint)
+    }
+}
 
 /// Returns a port that no service has. The search begins at another port each second, so that a port is not assigned again
 /// soon after its service is removed; `None` if all are taken.
@@ -48,6 +81,19 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
+
+    #[test]
+    fn constraints_on_nodes_are_read_as_they_are_written() {
+        let node = || "qk9ltvpzp6r2r8lz1sm1imk1x".parse::<NodeId>().unwrap();
+        for constraint in [NodeConstraint::On(node()), NodeConstraint::NotOn(node())] {
+            let text = constraint.to_string();
+            assert_eq!(text.parse(), Ok(constraint.clone()));
+            assert_eq!(text.replace('=', "= ").replace("= = ", " == ").parse(), Ok(constraint), "{text}");
+        }
+        for other in ["node.labels.launchway.apps==true", "node.id", "node.id==", "node.role!=manager"] {
+            assert_eq!(other.parse::<NodeConstraint>(), Err(OtherConstraint), "{other}");
+        }
+    }
 
     #[test]
     fn a_port_is_free_and_another_one_each_second() {

@@ -15,9 +15,9 @@ use launchway_domain::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::TaskId;
+use super::{NodeConstraint, TaskId};
 use crate::{
-    command::{Docker, NODE_LABEL, PINNED, unreadable},
+    command::{Docker, NODE_LABEL, unreadable},
     containers::Filters,
     errors::EngineError,
     labels::{self, Label},
@@ -40,8 +40,8 @@ pub(super) struct Service {
     pub(super) is_run: bool,
     /// The port of the node that leads to its container.
     pub(super) published: Option<u16>,
-    /// The node that it may not leave.
-    pub(super) pinned: Option<NodeId>,
+    /// Its constraints on the node of its container.
+    pub(super) constraints: Vec<NodeConstraint>,
 }
 
 impl Service {
@@ -86,6 +86,8 @@ impl Task {
 pub(super) enum TaskState {
     /// It has no node yet.
     Pending,
+    /// The scheduler has chosen its node, which did not take it yet.
+    Assigned,
     /// Its node pulls the image, and creates and starts the container.
     Starting,
     Running,
@@ -102,7 +104,8 @@ impl TaskState {
     fn parse(text: &str) -> Self {
         match text {
             "new" | "allocated" | "pending" => Self::Pending,
-            "assigned" | "accepted" | "preparing" | "ready" | "starting" => Self::Starting,
+            "assigned" => Self::Assigned,
+            "accepted" | "preparing" | "ready" | "starting" => Self::Starting,
             "running" => Self::Running,
             "complete" => Self::Complete,
             "failed" => Self::Failed,
@@ -248,8 +251,6 @@ impl ServiceRecord {
     fn read(self) -> Option<Service> {
         let ServiceSpec { name, labels, task_template, mode, endpoint_spec } = self.spec;
         let constraints = task_template.placement.map(|placement| placement.constraints).unwrap_or_default();
-        let mut pinned =
-            constraints.iter().filter_map(|one| one.replace(' ', "").strip_prefix(PINNED)?.parse().ok());
         Some(Service {
             id: self.id.parse().ok()?,
             name,
@@ -257,7 +258,7 @@ impl ServiceRecord {
             created_at: time(&self.created_at),
             is_run: mode.replicated.is_some_and(|replicated| replicated.replicas.unwrap_or(1) > 0),
             published: endpoint_spec.and_then(|spec| spec.ports.first()?.published_port),
-            pinned: pinned.next(),
+            constraints: constraints.iter().filter_map(|one| one.parse().ok()).collect(),
         })
     }
 }
@@ -416,9 +417,10 @@ mod tests {
         let service =
             read(1, json!(["node.labels.launchway.apps==true", "node.id == zk9ltvpzp6r2r8lz1sm1imk1x"]));
         assert_eq!((service.is_run, service.published, service.is_kept()), (true, Some(12_000), true));
-        assert_eq!(service.pinned.unwrap().as_str(), "zk9ltvpzp6r2r8lz1sm1imk1x");
+        let node: NodeId = "zk9ltvpzp6r2r8lz1sm1imk1x".parse().unwrap();
+        assert_eq!(service.constraints, [NodeConstraint::On(node)]);
         let stopped = read(0, json!(["node.labels.launchway.apps==true"]));
-        assert_eq!((stopped.is_run, stopped.pinned), (false, None));
+        assert_eq!((stopped.is_run, stopped.constraints), (false, Vec::new()));
     }
 
     #[test]

@@ -117,3 +117,33 @@ fn a_drained_node_loses_its_applications_but_no_request() {
     let unknown = swarm.harness.server.command(&["node", "drain", "nobody"]).output().unwrap();
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no node `nobody`"), "{unknown:?}");
 }
+
+#[test]
+fn a_node_that_takes_no_containers_is_left() {
+    let swarm = SwarmHarness::start(3);
+    swarm.repository("web").commit_page("one");
+    let node =
+        |option: &str, value: &str, name: &str| swarm.lab.docker(1, &["node", "update", option, value, name]);
+    // Longer than this test: the managers count the frozen engine as ready.
+    swarm.lab.docker(1, &["swarm", "update", "--dispatcher-heartbeat", "10m"]);
+    thread::sleep(Duration::from_secs(3));
+    swarm.lab.freeze_engine(3);
+    // One of three copies is meant for each of three nodes.
+    let (id, deployment) = swarm.harness.create_live(&swarm.spec("web", 3));
+    let deployment = text(&deployment["id"]);
+    let on = swarm.lab.running_on(&deployment);
+    assert_eq!((on.len(), on.contains(&"lwt-node3".to_owned())), (3, false), "{on:?}");
+
+    // Those on the second node are moved by Swarm itself, which has only the frozen node for them.
+    node("--availability", "pause", "lwt-node1");
+    node("--availability", "drain", "lwt-node2");
+    let listed = || swarm.lab.docker(1, &["node", "ps", "lwt-node3", "--format", "{{.CurrentState}}"]);
+    until("a container that the frozen node does not take", || listed().contains("Assigned").then_some(()));
+    node("--availability", "active", "lwt-node1");
+    until("all copies on the first node", || {
+        let is_moved = swarm.lab.running_on(&deployment) == ["lwt-node1"; 3];
+        (is_moved && swarm.harness.application(&id)["status"]["status"] == "running").then_some(())
+    });
+    assert_eq!(swarm.page(), Ok("one".to_owned()));
+    assert_eq!(swarm.lab.docker(1, &["node", "ls", "--format", "{{.Status}}"]), "Ready\nReady\nReady");
+}
