@@ -93,23 +93,12 @@ pub(super) fn new_application(form: &Form) -> Result<NewApplication, Error> {
         return Err(fields.error());
     };
     let blueprint = Blueprint {
-        name,
-        repository,
-        branch,
         base_path: base_path.unwrap_or_default(),
         dockerfile_path: dockerfile_path.unwrap_or_default(),
-        build_pack,
-        environment,
         domain,
-        port,
-        pre_run_command: None,
-        post_run_command: None,
-        proxy_server: ProxyServer::default(),
-        labels: Labels::default(),
         health_check_path,
         auto_deploy: form.is_checked("auto_deploy"),
-        copies: CopyCount::ONE,
-        watch_paths: WatchPaths::default(),
+        ..Blueprint::new(name, environment, build_pack, repository, branch, port)
     };
     let environment_variables = environment_variables.unwrap_or_default();
     Ok(NewApplication { credentials, environment_variables, ..blueprint.into() })
