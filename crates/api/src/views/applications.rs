@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{
     certificates::{CertificateView, HstsView},
     deployments::DeploymentView,
-    logs::LogView,
+    logs::{Lines, LogView},
     organizations::OrganizationView,
     users::UserView,
 };
@@ -76,8 +76,8 @@ pub(crate) struct ApplicationView {
     status_detail: Option<StatusDetail>,
     #[schema(no_recursion)]
     deployments: Vec<DeploymentView>,
-    #[schema(no_recursion)]
-    logs: Vec<LogView>,
+    #[schema(no_recursion, value_type = Vec<LogView>)]
+    logs: Lines,
     created_at: Moment,
     updated_at: Moment,
 }
@@ -150,7 +150,7 @@ impl From<&Application> for ApplicationView {
             status: None,
             status_detail: None,
             deployments: Vec::new(),
-            logs: Vec::new(),
+            logs: Lines::default(),
             created_at: application.created_at.into(),
             updated_at: application.updated_at.into(),
         }
@@ -211,7 +211,7 @@ impl From<(ApplicationDetail, ShownVariables)> for ApplicationView {
     fn from((detail, variables): (ApplicationDetail, ShownVariables)) -> Self {
         Self {
             deployments: detail.deployments.iter().map(DeploymentView::with_status).collect(),
-            logs: detail.logs.into_iter().map(LogView::from).collect(),
+            logs: detail.logs.into(),
             ..Self::from(&detail.summary).with_variables(&variables)
         }
     }
