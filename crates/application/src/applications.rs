@@ -25,11 +25,11 @@ use launchway_domain::{
 #[cfg(feature = "webhooks")]
 use launchway_domain::{organizations::Scope, previews::PreviewRepository};
 
-pub use self::changes::ApplicationChange;
 #[cfg(feature = "webhooks")]
 pub(crate) use self::changes::{deleted, deletion};
 pub(crate) use self::secrets::{OpenSecrets, Vault};
 use crate::{Error, ServiceContext, deployments::Request, organizations::ORGANIZATION, routes::Routes};
+pub use launchway_domain::applications::ApplicationChange;
 
 const CREATE: Permission = Permission::new(Resource::Deploy, Action::Create);
 const READ: Permission = Permission::new(Resource::Deploy, Action::Read);

@@ -39,6 +39,7 @@ use super::{
     columns::DbId,
     connection::{AnyConnection, MultiBackend},
     deployments,
+    dialect::each_backend,
     error::QueryError,
     logs,
     organizations::OrganizationRow,
@@ -62,13 +63,13 @@ impl ApplicationRepository for Database {
 
     async fn get(&self, scope: Scope, id: ApplicationId) -> Result<Option<Application>, StoreError> {
         self.read_point(move |connection| {
-            let row: Option<ApplicationRow> = applications::table
+            let row: Option<ApplicationRow> = each_backend!(connection, backend => applications::table
                 .find(DbId::from(id))
                 .filter(applications::organization_id.eq(DbId::from(scope.id())))
                 .filter(applications::deleted_at.is_null())
                 .select(ApplicationRow::as_select())
-                .first(connection)
-                .optional()?;
+                .first(backend))
+            .optional()?;
             row.map(Application::try_from).transpose()
         })
         .await

@@ -22,12 +22,13 @@ use launchway_domain::{
     store::StoreError,
 };
 
-use self::rows::{EntryRow, HeadRow};
+use self::rows::{EntryRow, HeadRow, LinkRow};
 pub(super) use self::writes::append;
 use super::{
     Database, ROWS_OF_A_POINT_READ,
     columns::{DbId, DbTs},
     connection::{AnyConnection, MultiBackend},
+    dialect::each_backend,
     error::QueryError,
     schema::{audit_chains, audit_entries},
     search::{
@@ -74,14 +75,14 @@ impl AuditRepository for Database {
 
     async fn links(&self, chain: Chain, after: i64, limit: i64) -> Result<Vec<Link>, StoreError> {
         self.read(move |connection| {
-            let rows: Vec<EntryRow> = audit_entries::table
+            let rows: Vec<LinkRow> = audit_entries::table
                 .filter(audit_entries::chain_id.eq(DbId(chain.id())))
                 .filter(audit_entries::number.gt(after))
                 .order(audit_entries::number)
                 .limit(limit)
-                .select(EntryRow::as_select())
+                .select(LinkRow::as_select())
                 .load(connection)?;
-            rows.into_iter().map(Link::try_from).collect()
+            rows.into_iter().map(|row| row.link_of(chain)).collect()
         })
         .await
     }
@@ -110,17 +111,17 @@ fn newest_of(
     page: PageRequest,
 ) -> Result<Option<Page<Entry>>, QueryError> {
     let oldest = audit_chains::last_number - page.offset().saturating_add(page.size() - 1);
-    let rows: Vec<(EntryRow, i64)> = audit_entries::table
+    let rows: Vec<(EntryRow, i64)> = each_backend!(connection, backend => audit_entries::table
         .inner_join(audit_chains::table.on(audit_chains::chain_id.eq(audit_entries::chain_id)))
         .filter(audit_chains::chain_id.eq(DbId(chain.id())))
         .filter(audit_entries::number.between(oldest, audit_chains::last_number - page.offset()))
         .order(audit_entries::number.desc())
         .select((EntryRow::as_select(), audit_chains::last_number))
-        .load(connection)?;
+        .load(backend))?;
     let Some((_, total)) = rows.first() else { return Ok(None) };
     let total = *total;
-    let items = rows.into_iter().map(|(row, _)| Ok(Link::try_from(row)?.entry));
-    Ok(Some(Page { items: items.collect::<Result<_, QueryError>>()?, request: page, total }))
+    let items = rows.into_iter().map(|(row, _)| row.entry_of(chain)).collect();
+    Ok(Some(Page { items, request: page, total }))
 }
 
 fn page_of(
@@ -151,8 +152,8 @@ fn page_of(
         let entries = numbered(chain, numbers, filter).limit(page.size()).offset(page.offset());
         (newest_first(connection, entries)?, total)
     };
-    let items = rows.into_iter().map(|row| Ok(Link::try_from(row)?.entry));
-    Ok(Page { items: items.collect::<Result<_, QueryError>>()?, request: page, total })
+    let items = rows.into_iter().map(|row| row.entry_of(chain)).collect();
+    Ok(Page { items, request: page, total })
 }
 
 fn filters_by_time_only(filter: &Filter) -> bool {

@@ -5,7 +5,7 @@
 //! | [`Id`] | `uuid`        | 16 bytes                                |
 //! | [`Ts`] | `timestamptz` | microseconds since 1970, as an integer  |
 
-use std::io::Write as _;
+use std::{error::Error, io::Write as _, str::FromStr};
 
 use chrono::DateTime;
 use diesel::{
@@ -15,7 +15,7 @@ use diesel::{
     pg::{Pg, PgValue},
     query_builder::QueryId,
     serialize::{self, IsNull, Output, ToSql},
-    sql_types::{BigInt, Binary, HasSqlType, SqlType},
+    sql_types::{BigInt, HasSqlType, SqlType, Text},
     sqlite::Sqlite,
 };
 use launchway_domain::{
@@ -132,9 +132,8 @@ impl ToSql<Id, Sqlite> for DbId {
 }
 
 impl FromSql<Id, Sqlite> for DbId {
-    fn from_sql(stored: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
-        let bytes = <Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(stored)?;
-        Ok(Self(Uuid::from_slice(&bytes)?))
+    fn from_sql(mut stored: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(Uuid::from_slice(stored.read_blob())?))
     }
 }
 
@@ -173,6 +172,28 @@ impl ToSql<Ts, Sqlite> for DbTs {
 impl FromSql<Ts, Sqlite> for DbTs {
     fn from_sql(stored: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
         moment(Some(<i64 as FromSql<BigInt, Sqlite>>::from_sql(stored)?))
+    }
+}
+
+/// A text in a row, which is parsed where it lies.
+#[derive(Debug, Clone, Copy, FromSqlRow)]
+pub(crate) struct Parsed<T>(pub(crate) T);
+
+impl<T: FromStr<Err: Error + Send + Sync + 'static>> FromSql<Text, Pg> for Parsed<T> {
+    fn from_sql(stored: PgValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(str::from_utf8(stored.as_bytes())?.parse()?))
+    }
+}
+
+impl<T: FromStr<Err: Error + Send + Sync + 'static>> FromSql<Text, Sqlite> for Parsed<T> {
+    fn from_sql(mut stored: <Sqlite as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(stored.read_text().parse()?))
+    }
+}
+
+impl<T: FromStr<Err: Error + Send + Sync + 'static>> FromSql<Text, MultiBackend> for Parsed<T> {
+    fn from_sql(stored: <MultiBackend as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+        stored.from_sql::<Self, Text>()
     }
 }
 

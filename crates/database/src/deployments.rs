@@ -35,15 +35,19 @@ pub(super) use self::{
     rows::is_open,
     writes::{apply, held_application_of},
 };
-use self::{read_cache::Retention, rows::DeploymentRow};
+use self::{
+    read_cache::Retention,
+    rows::{DeploymentRow, has_application},
+};
 use super::{
     Database,
     applications::{ApplicationRow, SummaryRow, summary_from},
     columns::{DbId, DbTs},
     connection::AnyConnection,
+    dialect::each_backend,
     error::QueryError,
     logs,
-    schema::{applications, deployments, extension_routes, organizations, users},
+    schema::{applications, deployment_log_heads, deployments, extension_routes, organizations, users},
     statement::ListComparison as _,
 };
 
@@ -96,19 +100,36 @@ impl DeploymentRepository for Database {
 
     async fn detail(&self, scope: Scope, id: DeploymentId) -> Result<Option<DeploymentDetail>, StoreError> {
         self.read(move |connection| {
-            let row: Option<(DeploymentRow, SummaryRow)> = deployments::table
-                .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
-                .inner_join(organizations::table.on(organizations::id.eq(applications::organization_id)))
-                .inner_join(users::table.on(users::id.eq(applications::user_id)))
-                .filter(deployments::id.eq(DbId::from(id)))
-                .filter(applications::organization_id.eq(DbId::from(scope.id())))
-                .filter(applications::deleted_at.is_null())
-                .select(<(DeploymentRow, SummaryRow)>::as_select())
-                .first(connection)
+            let of_deployment = || {
+                let is_its = deployment_log_heads::deployment_id.eq(deployments::id);
+                is_its.and(deployment_log_heads::application_id.eq(deployments::application_id))
+            };
+            let row: Option<(DeploymentRow, SummaryRow, Option<i64>)> =
+                each_backend!(connection, backend => deployments::table
+                    .inner_join(applications::table.on(applications::id.eq(deployments::application_id)))
+                    .inner_join(organizations::table.on(organizations::id.eq(applications::organization_id)))
+                    .inner_join(users::table.on(users::id.eq(applications::user_id)))
+                    .left_join(deployment_log_heads::table.on(of_deployment()))
+                    .filter(deployments::id.eq(DbId::from(id)))
+                    .filter(applications::organization_id.eq(DbId::from(scope.id())))
+                    .filter(applications::deleted_at.is_null())
+                    .select((
+                        DeploymentRow::as_select(),
+                        <SummaryRow>::as_select(),
+                        deployment_log_heads::last_number.nullable(),
+                    ))
+                    .first(backend))
                 .optional()?;
-            let Some((deployment, application)) = row else { return Ok(None) };
-            let (deployment, application) = (deployment.try_into()?, summary_from(connection, application)?);
-            let logs = logs::newest_of_deployment(connection, id, DeploymentDetail::LOGS)?;
+            let Some((deployment, application, last_line)) = row else { return Ok(None) };
+            let deployment = Deployment::try_from(deployment)?;
+            let application = summary_from(connection, application)?;
+            let logs = match last_line {
+                None => Vec::new(),
+                Some(last) => {
+                    let of = deployment.application_id;
+                    logs::newest_of_deployment(connection, of, id, last, DeploymentDetail::LOGS)?
+                }
+            };
             Ok(Some(DeploymentDetail { deployment, application, logs }))
         })
         .await
@@ -264,22 +285,13 @@ fn visible_of(
     scope: Scope,
     ids: &[DbId],
 ) -> Result<Vec<Deployment>, QueryError> {
-    let organization = DbId::from(scope.id());
-    let rows: Vec<DeploymentRow> = deployments::table
+    let rows: Vec<(DeploymentRow, Option<bool>)> = each_backend!(connection, backend => deployments::table
         .filter(deployments::id.one_of(ids.to_vec()))
-        .filter(deployments::organization_id.eq(organization))
-        .select(DeploymentRow::as_select())
-        .load(connection)?;
-    let found = rows.into_iter().map(Deployment::try_from).collect::<Result<Vec<_>, _>>()?;
-    let theirs: HashSet<ApplicationId> = found.iter().map(|deployment| deployment.application_id).collect();
-    let there: Vec<DbId> = applications::table
-        .filter(applications::id.one_of(theirs.into_iter().map(DbId::from)))
-        .filter(applications::organization_id.eq(organization))
-        .filter(applications::deleted_at.is_null())
-        .select(applications::id)
-        .load(connection)?;
-    let there: HashSet<ApplicationId> = there.into_iter().map(ApplicationId::from).collect();
-    Ok(found.into_iter().filter(|deployment| there.contains(&deployment.application_id)).collect())
+        .filter(deployments::organization_id.eq(DbId::from(scope.id())))
+        .select((DeploymentRow::as_select(), has_application()))
+        .load(backend))?;
+    let there = rows.into_iter().filter(|(_, is_there)| *is_there == Some(true));
+    there.map(|(row, _)| Deployment::try_from(row)).collect()
 }
 
 fn page_of(

@@ -12,7 +12,8 @@ use super::{columns::DbId, connection::AnyConnection, error::QueryError, stateme
 
 /// Runs the same expression on either database's own connection.
 ///
-/// For what Diesel cannot express for both at once: `ON CONFLICT` and inserting several rows.
+/// For what Diesel cannot express for both at once: `ON CONFLICT` and inserting several rows. Also for the most frequent
+/// reads: for both at once, Diesel writes the text of a prepared statement at least twice whenever it is run.
 macro_rules! each_backend {
     ($connection:expr, $backend:ident => $query:expr) => {
         match $connection {

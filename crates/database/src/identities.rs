@@ -15,7 +15,8 @@ use launchway_domain::{
 use moka::sync::Cache;
 
 use super::{
-    Database, auth, connection::AnyConnection, error::QueryError, schema::identity_epoch, users::profile_of,
+    Database, auth, connection::AnyConnection, dialect::each_backend, error::QueryError,
+    schema::identity_epoch, users::profile_of,
 };
 
 /// The most cached identities.
@@ -98,7 +99,8 @@ impl Database {
 
     async fn read_identity_epoch(self) -> Result<i64, StoreError> {
         self.read(|connection| {
-            Ok(identity_epoch::table.find(1).select(identity_epoch::value).first(connection)?)
+            let epoch = identity_epoch::table.find(1).select(identity_epoch::value);
+            Ok(each_backend!(connection, backend => epoch.first(backend))?)
         })
         .await
     }

@@ -14,7 +14,7 @@ mod usage;
 use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
-use diesel::{prelude::*, sql_types::Text};
+use diesel::{dsl, prelude::*, sql_types::Text};
 use launchway_domain::{
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
@@ -37,6 +37,7 @@ use super::{
     Database, ROWS_OF_A_POINT_READ,
     columns::{DbId, DbTs},
     connection::{AnyConnection, MultiBackend},
+    dialect::each_backend,
     error::QueryError,
     schema::{application_logs, applications, deployment_log_heads, log_heads},
     search::{containing, counts::CountCache},
@@ -94,10 +95,8 @@ impl LogReader for Database {
         let (filter, cache) = (filter.clone(), self.shared.search_counts.clone());
         let is_by_number = filters_by_deployment_only(&filter) && page.size() <= ROWS_OF_A_POINT_READ;
         let query = move |connection: &mut AnyConnection| {
-            if !is_there(connection, scope, application)? {
-                return Ok(None);
-            }
-            page_of(connection, application, &filter, page, &cache).map(Some)
+            let whole = NumberRange::whole(connection, scope, application, filter.deployment)?;
+            whole.map(|whole| page_of(connection, whole, &filter, page, &cache)).transpose()
         };
         if is_by_number { self.read_point(query).await } else { self.read(query).await }
     }
@@ -141,13 +140,23 @@ fn is_there(
     application: ApplicationId,
 ) -> Result<bool, QueryError> {
     let found: Option<DbId> = applications::table
-        .find(DbId::from(application))
-        .filter(applications::organization_id.eq(DbId::from(scope.id())))
-        .filter(applications::deleted_at.is_null())
+        .filter(is_visible(scope, application.into()))
         .select(applications::id)
         .first(connection)
         .optional()?;
     Ok(found.is_some())
+}
+
+type Identified = dsl::Eq<applications::id, DbId>;
+type Owned = dsl::Eq<applications::organization_id, DbId>;
+
+/// Selects an application of the organization that is not deleted.
+fn is_visible(
+    scope: Scope,
+    application: DbId,
+) -> dsl::And<dsl::And<Identified, Owned>, dsl::IsNull<applications::deleted_at>> {
+    let is_owned = applications::organization_id.eq(DbId::from(scope.id()));
+    applications::id.eq(application).and(is_owned).and(applications::deleted_at.is_null())
 }
 
 /// A range of a log: lines of an application by their numbers, or of one of its deployments by theirs.
@@ -159,26 +168,39 @@ struct NumberRange {
 }
 
 impl NumberRange {
-    /// Returns the range of all kept lines, which is empty when there are none.
+    /// Returns the range of all kept lines, which is empty when there are none; `None` if the organization has no such
+    /// application.
     fn whole(
         connection: &mut AnyConnection,
+        scope: Scope,
         application: ApplicationId,
         deployment: Option<DeploymentId>,
-    ) -> Result<Self, QueryError> {
+    ) -> Result<Option<Self>, QueryError> {
         let (application, deployment) = (DbId::from(application), deployment.map(DbId::from));
-        let ends: Option<(i64, i64)> = match deployment {
-            None => log_heads::table
-                .find(application)
-                .select((log_heads::first_number, log_heads::last_number))
-                .first(connection),
-            Some(deployment) => deployment_log_heads::table
-                .find((deployment, application))
-                .select((deployment_log_heads::first_number, deployment_log_heads::last_number))
-                .first(connection),
+        let ends: Option<(Option<i64>, Option<i64>)> = match deployment {
+            None => each_backend!(connection, backend => applications::table
+                .left_join(log_heads::table.on(log_heads::application_id.eq(applications::id)))
+                .filter(is_visible(scope, application))
+                .select((log_heads::first_number.nullable(), log_heads::last_number.nullable()))
+                .first(backend)),
+            Some(deployment) => each_backend!(connection, backend => applications::table
+                .left_join(
+                    deployment_log_heads::table.on(deployment_log_heads::deployment_id
+                        .eq(deployment)
+                        .and(deployment_log_heads::application_id.eq(applications::id))),
+                )
+                .filter(is_visible(scope, application))
+                .select((
+                    deployment_log_heads::first_number.nullable(),
+                    deployment_log_heads::last_number.nullable(),
+                ))
+                .first(backend)),
         }
         .optional()?;
-        let (first, last) = ends.unwrap_or((1, 0));
-        Ok(Self { application, deployment, numbers: first..=last })
+        Ok(ends.map(|(first, last)| {
+            let numbers = first.unwrap_or(1)..=last.unwrap_or(0);
+            Self { application, deployment, numbers }
+        }))
     }
 
     fn length(&self) -> i64 {
@@ -190,6 +212,32 @@ impl NumberRange {
         let newest = self.numbers.end().saturating_sub(offset);
         let oldest = newest.saturating_sub(size - 1).max(*self.numbers.start());
         Self { numbers: oldest..=newest, ..self }
+    }
+
+    /// Returns its lines, oldest first: SQLite finds a row faster if it is next to the one before.
+    fn read(&self, connection: &mut AnyConnection) -> Result<Vec<LogLine>, QueryError> {
+        let (first, last) = (*self.numbers.start(), *self.numbers.end());
+        let lines = application_logs::table.filter(application_logs::application_id.eq(self.application));
+        let application = self.application.into();
+        match self.deployment {
+            None => {
+                let rows: Vec<(LineRow, DbId)> = each_backend!(connection, backend => lines
+                    .filter(application_logs::number.between(first, last))
+                    .order(application_logs::number.asc())
+                    .select((LineRow::as_select(), application_logs::deployment_id))
+                    .load(backend))?;
+                Ok(rows.into_iter().map(|(row, of)| row.line_of(application, of.into())).collect())
+            }
+            Some(deployment) => {
+                let rows: Vec<LineRow> = each_backend!(connection, backend => lines
+                    .filter(application_logs::deployment_id.eq(deployment))
+                    .filter(application_logs::deployment_number.between(first, last))
+                    .order(application_logs::deployment_number.asc())
+                    .select(LineRow::as_select())
+                    .load(backend))?;
+                Ok(rows.into_iter().map(|row| row.line_of(application, deployment.into())).collect())
+            }
+        }
     }
 
     fn lines(&self) -> application_logs::BoxedQuery<'static, MultiBackend> {
@@ -207,7 +255,8 @@ impl NumberRange {
 
 fn page_of(
     connection: &mut AnyConnection,
-    application: ApplicationId,
+    // Read once: lines that are appended meanwhile are not part of this page.
+    whole: NumberRange,
     filter: &LogFilter,
     page: PageRequest,
     cache: &CountCache,
@@ -215,18 +264,17 @@ fn page_of(
     if holds_nul(filter) {
         return Ok(Page { items: Vec::new(), request: page, total: 0 });
     }
-    // Read once: lines that are appended meanwhile are not part of this page.
-    let whole = NumberRange::whole(connection, application, filter.deployment)?;
     let (items, total) = if filters_by_deployment_only(filter) {
         let total = whole.length();
-        let part = whole.part(page.offset(), page.size());
-        (newest_first(connection, part.deployment, part.lines())?, total)
+        let mut lines = whole.part(page.offset(), page.size()).read(connection)?;
+        lines.reverse();
+        (lines, total)
     } else if let Some(term) = &filter.search {
         search::page_of(connection, &whole, (filter, term), page, cache)?
     } else {
         let total = matching(connection, whole.lines(), filter).count().get_result(connection)?;
         let lines = matching(connection, whole.lines(), filter).limit(page.size()).offset(page.offset());
-        (newest_first(connection, whole.deployment, lines)?, total)
+        (newest_first(connection, (whole.application, whole.deployment), lines)?, total)
     };
     Ok(Page { items, request: page, total })
 }
@@ -237,29 +285,25 @@ pub(super) fn newest(
     application: ApplicationId,
     limit: i64,
 ) -> Result<Vec<LogLine>, QueryError> {
-    let rows: Vec<LineRow> = application_logs::table
+    let rows: Vec<(LineRow, DbId)> = application_logs::table
         .filter(application_logs::application_id.eq(DbId::from(application)))
         .order(application_logs::number.desc())
         .limit(limit)
-        .select(LineRow::as_select())
+        .select((LineRow::as_select(), application_logs::deployment_id))
         .load(connection)?;
-    Ok(rows.into_iter().rev().map(LogLine::from).collect())
+    Ok(rows.into_iter().rev().map(|(row, of)| row.line_of(application, of.into())).collect())
 }
 
-/// Returns the newest lines of a deployment, oldest first.
+/// Returns the lines of a deployment up to the number `last`, at most `limit`, oldest first.
 pub(super) fn newest_of_deployment(
     connection: &mut AnyConnection,
+    application: ApplicationId,
     deployment: DeploymentId,
+    last: i64,
     limit: i64,
 ) -> Result<Vec<LogLine>, QueryError> {
-    // Not by its application: then SQLite would read the whole log of that.
-    let rows: Vec<LineRow> = application_logs::table
-        .filter(application_logs::deployment_id.eq(DbId::from(deployment)))
-        .order(application_logs::deployment_number.desc())
-        .limit(limit)
-        .select(LineRow::as_select())
-        .load(connection)?;
-    Ok(rows.into_iter().rev().map(LogLine::from).collect())
+    let (application, deployment) = (application.into(), Some(deployment.into()));
+    NumberRange { application, deployment, numbers: 1..=last }.part(0, limit).read(connection)
 }
 
 fn lines_after(
@@ -279,12 +323,12 @@ fn lines_after(
     if let Some(deployment) = filter.deployment {
         lines = lines.filter(application_logs::deployment_id.eq(DbId::from(deployment)));
     }
-    let rows: Vec<LineRow> = matching(connection, lines, filter)
+    let rows: Vec<(LineRow, DbId)> = matching(connection, lines, filter)
         .order(application_logs::number.asc())
         .limit(limit)
-        .select(LineRow::as_select())
+        .select((LineRow::as_select(), application_logs::deployment_id))
         .load(connection)?;
-    Ok(rows.into_iter().map(LogLine::from).collect())
+    Ok(rows.into_iter().map(|(row, of)| row.line_of(application, of.into())).collect())
 }
 
 fn filters_by_deployment_only(filter: &LogFilter) -> bool {
@@ -331,7 +375,7 @@ fn searched_text(connection: &AnyConnection) -> Literal<Text> {
 
 fn newest_first(
     connection: &mut AnyConnection,
-    deployment: Option<DbId>,
+    (application, deployment): (DbId, Option<DbId>),
     lines: application_logs::BoxedQuery<'static, MultiBackend>,
 ) -> Result<Vec<LogLine>, QueryError> {
     // Both orders are the same, but only one of them is that of the index.
@@ -339,6 +383,7 @@ fn newest_first(
         None => lines.order(application_logs::number.desc()),
         Some(_) => lines.order(application_logs::deployment_number.desc()),
     };
-    let rows: Vec<LineRow> = lines.select(LineRow::as_select()).load(connection)?;
-    Ok(rows.into_iter().map(LogLine::from).collect())
+    let rows: Vec<(LineRow, DbId)> =
+        lines.select((LineRow::as_select(), application_logs::deployment_id)).load(connection)?;
+    Ok(rows.into_iter().map(|(row, of)| row.line_of(application.into(), of.into())).collect())
 }

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 
 pub use self::{
     automatic_host::AutomaticHost,
-    blueprint::{Blueprint, InvalidBlueprint, RunCommand},
+    blueprint::{ApplicationChange, Blueprint, InvalidBlueprint, RunCommand},
     branch::Branch,
     build_pack::{BuildPack, Port, ProxyServer},
     copies::CopyCount,

@@ -106,29 +106,12 @@ impl From<CreateApplication> for NewApplication {
     fn from(body: CreateApplication) -> Self {
         let CreateApplication { name, source, port, environment, rest } = body;
         let Source { build_pack, repository, credentials, branch } = source;
+        let mut rest = ApplicationChange::from(rest);
         Self {
-            blueprint: Blueprint {
-                name,
-                repository,
-                branch,
-                base_path: rest.base_path.unwrap_or_default(),
-                dockerfile_path: rest.dockerfile_path.unwrap_or_default(),
-                build_pack,
-                environment,
-                domain: rest.domain,
-                port,
-                pre_run_command: rest.pre_run_command,
-                post_run_command: rest.post_run_command,
-                proxy_server: rest.proxy_server.unwrap_or_default(),
-                labels: rest.labels.unwrap_or_default(),
-                health_check_path: rest.health_check_path,
-                auto_deploy: rest.auto_deploy.unwrap_or(true),
-                copies: rest.replicas.unwrap_or_default(),
-                watch_paths: rest.watch_paths.unwrap_or_default(),
-            },
             credentials,
-            build_variables: rest.build_variables.unwrap_or_default(),
-            environment_variables: rest.environment_variables.unwrap_or_default(),
+            build_variables: rest.build_variables.take().unwrap_or_default(),
+            environment_variables: rest.environment_variables.take().unwrap_or_default(),
+            blueprint: Blueprint::new(name, environment, build_pack, repository, branch, port).with(rest),
         }
     }
 }
@@ -149,26 +132,27 @@ input! {
 impl From<UpdateApplication> for ApplicationChange {
     fn from(body: UpdateApplication) -> Self {
         let UpdateApplication { name, repository, branch, port, environment, build_pack, rest } = body;
+        Self { name, repository, branch, port, environment, build_pack, ..rest.into() }
+    }
+}
+
+impl From<OptionalFields> for ApplicationChange {
+    fn from(fields: OptionalFields) -> Self {
         Self {
-            name,
-            repository,
-            branch,
-            base_path: rest.base_path,
-            dockerfile_path: rest.dockerfile_path,
-            build_pack,
-            environment,
-            domain: rest.domain,
-            port,
-            pre_run_command: rest.pre_run_command,
-            post_run_command: rest.post_run_command,
-            proxy_server: rest.proxy_server,
-            labels: rest.labels,
-            health_check_path: rest.health_check_path,
-            auto_deploy: rest.auto_deploy,
-            copies: rest.replicas,
-            watch_paths: rest.watch_paths,
-            build_variables: rest.build_variables,
-            environment_variables: rest.environment_variables,
+            base_path: fields.base_path,
+            dockerfile_path: fields.dockerfile_path,
+            domain: fields.domain,
+            pre_run_command: fields.pre_run_command,
+            post_run_command: fields.post_run_command,
+            build_variables: fields.build_variables,
+            environment_variables: fields.environment_variables,
+            proxy_server: fields.proxy_server,
+            labels: fields.labels,
+            health_check_path: fields.health_check_path,
+            auto_deploy: fields.auto_deploy,
+            copies: fields.replicas,
+            watch_paths: fields.watch_paths,
+            ..Self::default()
         }
     }
 }

@@ -107,11 +107,10 @@ impl Follower {
 
 fn events(lines: Vec<LogLine>) -> Result<Bytes, Error> {
     let mut events = String::new();
-    for line in lines {
-        let id = line.id();
+    for line in &lines {
         let data =
             serde_json::to_string(&LogView::from(line)).map_err(|error| Error::Internal(error.into()))?;
-        events.push_str(&LogEvent::of(id, data).to_string());
+        events.push_str(&LogEvent::of(line.id(), data).to_string());
     }
     Ok(events.into())
 }

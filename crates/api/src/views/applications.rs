@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{
     certificates::{CertificateView, HstsView},
     deployments::DeploymentView,
-    logs::LogView,
+    logs::{Lines, LogView},
     organizations::OrganizationView,
     users::UserView,
 };
@@ -76,8 +76,8 @@ pub(crate) struct ApplicationView {
     status_detail: Option<StatusDetail>,
     #[schema(no_recursion)]
     deployments: Vec<DeploymentView>,
-    #[schema(no_recursion)]
-    logs: Vec<LogView>,
+    #[schema(no_recursion, value_type = Vec<LogView>)]
+    logs: Lines,
     created_at: Moment,
     updated_at: Moment,
 }
@@ -108,13 +108,11 @@ pub(crate) struct ApplicationStatusView {
 impl From<&Application> for ApplicationView {
     fn from(application: &Application) -> Self {
         let blueprint = &application.blueprint;
-        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-        let domain = text(blueprint.domain.as_ref().map(launchway_domain::applications::Hostname::as_str));
         Self {
             id: application.id.into(),
             name: blueprint.name.as_str().to_owned(),
             repository: blueprint.repository.as_str().to_owned(),
-            branch: text(blueprint.branch.as_ref().map(launchway_domain::applications::Branch::as_str)),
+            branch: text(blueprint.branch.as_ref()),
             base_path: blueprint.base_path.as_str().to_owned(),
             dockerfile_path: blueprint.dockerfile_path.as_str().to_owned(),
             build_pack: blueprint.build_pack.as_str(),
@@ -122,24 +120,15 @@ impl From<&Application> for ApplicationView {
             environment: blueprint.environment.as_str().to_owned(),
             environment_variables: "{}".to_owned(),
             domains: application.hosts().map(str::to_owned).collect(),
-            domain,
+            domain: text(blueprint.domain.as_ref()),
             certificates: Vec::new(),
             hsts: Vec::new(),
             port: blueprint.port.get(),
-            pre_run_command: text(
-                blueprint.pre_run_command.as_ref().map(launchway_domain::applications::RunCommand::as_str),
-            ),
-            post_run_command: text(
-                blueprint.post_run_command.as_ref().map(launchway_domain::applications::RunCommand::as_str),
-            ),
+            pre_run_command: text(blueprint.pre_run_command.as_ref()),
+            post_run_command: text(blueprint.post_run_command.as_ref()),
             proxy_server: blueprint.proxy_server.as_str(),
             labels: blueprint.labels.as_slice().iter().map(ToString::to_string).collect(),
-            health_check_path: text(
-                blueprint
-                    .health_check_path
-                    .as_ref()
-                    .map(launchway_domain::applications::HealthCheckPath::as_str),
-            ),
+            health_check_path: text(blueprint.health_check_path.as_ref()),
             auto_deploy: blueprint.auto_deploy,
             replicas: blueprint.copies.get(),
             watch_paths: blueprint.watch_paths.as_slice().iter().map(ToString::to_string).collect(),
@@ -150,11 +139,15 @@ impl From<&Application> for ApplicationView {
             status: None,
             status_detail: None,
             deployments: Vec::new(),
-            logs: Vec::new(),
+            logs: Lines::default(),
             created_at: application.created_at.into(),
             updated_at: application.updated_at.into(),
         }
     }
+}
+
+fn text<T: ToString>(value: Option<&T>) -> String {
+    value.map(ToString::to_string).unwrap_or_default()
 }
 
 impl From<&ApplicationSummary> for ApplicationView {
@@ -211,7 +204,7 @@ impl From<(ApplicationDetail, ShownVariables)> for ApplicationView {
     fn from((detail, variables): (ApplicationDetail, ShownVariables)) -> Self {
         Self {
             deployments: detail.deployments.iter().map(DeploymentView::with_status).collect(),
-            logs: detail.logs.into_iter().map(LogView::from).collect(),
+            logs: detail.logs.into(),
             ..Self::from(&detail.summary).with_variables(&variables)
         }
     }

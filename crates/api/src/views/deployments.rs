@@ -8,7 +8,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{applications::ApplicationView, logs::LogView};
+use super::{
+    applications::ApplicationView,
+    logs::{Lines, LogView},
+};
 use crate::{pages::Pagination, timestamp::Moment};
 
 /// A deployment. Its relations are omitted unless they are attached.
@@ -29,8 +32,8 @@ pub(crate) struct DeploymentView {
     container_status: &'static str,
     #[schema(no_recursion)]
     status: Option<Box<DeploymentStatusView>>,
-    #[schema(no_recursion)]
-    logs: Vec<LogView>,
+    #[schema(no_recursion, value_type = Vec<LogView>)]
+    logs: Lines,
     created_at: Moment,
     updated_at: Moment,
 }
@@ -70,7 +73,7 @@ impl From<&Deployment> for DeploymentView {
             container_name: text(container.map(|container| container.name.as_str())),
             container_status: container.map_or("", |container| container.state.as_str()),
             status: None,
-            logs: Vec::new(),
+            logs: Lines::default(),
             created_at: deployment.created_at.into(),
             updated_at: deployment.updated_at.into(),
         }
@@ -97,7 +100,7 @@ impl From<DeploymentDetail> for DeploymentView {
     fn from(DeploymentDetail { deployment, application, logs }: DeploymentDetail) -> Self {
         Self {
             application: Some(Box::new((&application).into())),
-            logs: logs.into_iter().map(LogView::from).collect(),
+            logs: logs.into(),
             ..Self::with_status(&deployment)
         }
     }

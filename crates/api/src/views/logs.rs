@@ -5,10 +5,11 @@ use std::{collections::HashMap, fmt};
 use launchway_application::{Error, logs::LogPage};
 use launchway_domain::{
     deployments::Deployment,
+    ids::DeploymentId,
     logs::{LogLine, LogLineId},
     value::InvalidValue,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -25,7 +26,7 @@ use crate::{
 /// A line of a log. Its relations are omitted unless they are attached.
 #[derive(Clone, Serialize, ToSchema)]
 #[schema(as = ApplicationLog)]
-pub(crate) struct LogView {
+pub(crate) struct LogView<'a> {
     id: Uuid,
     application_id: Uuid,
     #[schema(no_recursion, value_type = Option<ApplicationView>)]
@@ -35,13 +36,13 @@ pub(crate) struct LogView {
     application_deployment: Option<Repeated>,
     #[schema(example = "build")]
     level: &'static str,
-    log: String,
+    log: &'a str,
     created_at: Moment,
     updated_at: Moment,
 }
 
-impl From<LogLine> for LogView {
-    fn from(line: LogLine) -> Self {
+impl<'a> From<&'a LogLine> for LogView<'a> {
+    fn from(line: &'a LogLine) -> Self {
         Self {
             id: line.id().into(),
             application_id: line.application_id.into(),
@@ -49,10 +50,43 @@ impl From<LogLine> for LogView {
             application_deployment_id: line.deployment_id.into(),
             application_deployment: None,
             level: line.level.as_str(),
-            log: line.text,
+            log: &line.text,
             created_at: line.at.into(),
             updated_at: line.at.into(),
         }
+    }
+}
+
+/// Lines without relations. The view of a line is made when it is written: there may be a thousand.
+#[derive(Clone, Default)]
+pub(crate) struct Lines(Vec<LogLine>);
+
+impl From<Vec<LogLine>> for Lines {
+    fn from(lines: Vec<LogLine>) -> Self {
+        Self(lines)
+    }
+}
+
+impl Serialize for Lines {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(LogView::from))
+    }
+}
+
+/// Lines with their relations.
+struct RelatedLines {
+    lines: Vec<LogLine>,
+    application: Option<Repeated>,
+    deployments: HashMap<DeploymentId, Repeated>,
+}
+
+impl Serialize for RelatedLines {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.lines.iter().map(|line| LogView {
+            application: self.application.clone(),
+            application_deployment: self.deployments.get(&line.deployment_id).cloned(),
+            ..line.into()
+        }))
     }
 }
 
@@ -81,7 +115,8 @@ impl Field for Embedding {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ApplicationLogs)]
 pub(crate) struct LogsView {
-    logs: Vec<LogView>,
+    #[schema(value_type = Vec<LogView>)]
+    logs: RelatedLines,
     pagination: Pagination,
     /// The same total, for older clients.
     total_count: i64,
@@ -101,18 +136,13 @@ impl LogsView {
                 (Some(Repeated::new(&ApplicationView::from(&application))?), deployments)
             }
         };
-        let view = |line: LogLine| LogView {
-            application: application.clone(),
-            application_deployment: deployments.get(&line.deployment_id).cloned(),
-            ..line.into()
-        };
         Ok(Self {
             pagination: Pagination::from(&lines),
             total_count: lines.total,
             page: lines.request.number(),
             page_size: lines.request.size(),
             total_pages: lines.total_pages(),
-            logs: lines.items.into_iter().map(view).collect(),
+            logs: RelatedLines { lines: lines.items, application, deployments },
         })
     }
 }

@@ -19,7 +19,10 @@ fn the_table_of_endpoints_is_current() {
     if std::env::var_os(UPDATE).is_some() {
         std::fs::write(PAGE, format!("{before}{BEGIN}{current}{END}{after}")).unwrap();
     } else {
-        assert_eq!(written, current, "cure: {UPDATE}=1 cargo nextest run --workspace the_table_of_endpoints");
+        assert_eq!(
+            written, current,
+            "cure: {UPDATE}=1 cargo nextest run -p launchway-api the_table_of_endpoints"
+        );
     }
 }
 

@@ -3,8 +3,7 @@
 use launchway_application::{Error, applications::NewApplication};
 use launchway_domain::{
     applications::{
-        Application, Blueprint, Branch, BuildPack, CopyCount, HealthCheckPath, Hostname, Labels, Port,
-        ProxyServer, Repository, RunCommand, WatchPaths,
+        Application, Blueprint, BuildPack, CopyCount, Labels, Port, ProxyServer, Repository, WatchPaths,
     },
     value::InvalidValue,
 };
@@ -93,23 +92,12 @@ pub(super) fn new_application(form: &Form) -> Result<NewApplication, Error> {
         return Err(fields.error());
     };
     let blueprint = Blueprint {
-        name,
-        repository,
-        branch,
         base_path: base_path.unwrap_or_default(),
         dockerfile_path: dockerfile_path.unwrap_or_default(),
-        build_pack,
-        environment,
         domain,
-        port,
-        pre_run_command: None,
-        post_run_command: None,
-        proxy_server: ProxyServer::default(),
-        labels: Labels::default(),
         health_check_path,
         auto_deploy: form.is_checked("auto_deploy"),
-        copies: CopyCount::ONE,
-        watch_paths: WatchPaths::default(),
+        ..Blueprint::new(name, environment, build_pack, repository, branch, port)
     };
     let environment_variables = environment_variables.unwrap_or_default();
     Ok(NewApplication { credentials, environment_variables, ..blueprint.into() })
@@ -118,25 +106,28 @@ pub(super) fn new_application(form: &Form) -> Result<NewApplication, Error> {
 /// Returns the form that shows an application as it is.
 pub(super) fn shown(application: &Application) -> Form {
     let blueprint = &application.blueprint;
-    let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
     let labels: Vec<_> = blueprint.labels.as_slice().iter().map(ToString::to_string).collect();
     let watched: Vec<_> = blueprint.watch_paths.as_slice().iter().map(ToString::to_string).collect();
     Form::default()
         .with("name", blueprint.name.as_str())
         .with("repository", blueprint.repository.as_str())
-        .with("branch", text(blueprint.branch.as_ref().map(Branch::as_str)))
+        .with("branch", text(blueprint.branch.as_ref()))
         .with("base_path", blueprint.base_path.as_str())
         .with("dockerfile_path", blueprint.dockerfile_path.as_str())
         .with("build_pack", blueprint.build_pack.as_str())
         .with("environment", blueprint.environment.as_str())
-        .with("domain", text(blueprint.domain.as_ref().map(Hostname::as_str)))
+        .with("domain", text(blueprint.domain.as_ref()))
         .with("port", blueprint.port.get().to_string())
         .with("replicas", blueprint.copies.get().to_string())
-        .with("pre_run_command", text(blueprint.pre_run_command.as_ref().map(RunCommand::as_str)))
-        .with("post_run_command", text(blueprint.post_run_command.as_ref().map(RunCommand::as_str)))
+        .with("pre_run_command", text(blueprint.pre_run_command.as_ref()))
+        .with("post_run_command", text(blueprint.post_run_command.as_ref()))
         .with("proxy_server", blueprint.proxy_server.as_str())
         .with("labels", labels.join(", "))
         .with("watch_paths", watched.join("\n"))
-        .with("health_check_path", text(blueprint.health_check_path.as_ref().map(HealthCheckPath::as_str)))
+        .with("health_check_path", text(blueprint.health_check_path.as_ref()))
         .with("auto_deploy", if blueprint.auto_deploy { "on" } else { "" })
+}
+
+fn text<T: ToString>(value: Option<&T>) -> String {
+    value.map(ToString::to_string).unwrap_or_default()
 }

@@ -3,10 +3,7 @@
 use chrono::DateTime;
 use launchway_database::Database;
 use launchway_domain::{
-    applications::{
-        self, Application, ApplicationSecrets, BasePath, Blueprint, BuildPack, CopyCount, DockerfilePath,
-        Labels, ProxyServer, Repository, WatchPaths,
-    },
+    applications::{self, Application, ApplicationSecrets, Blueprint, BuildPack, Repository},
     audit::{self, Action, Author, Chain, Entry, Event, Resource},
     organizations::{self, Description, Organization},
     secret::Sealed,
@@ -45,25 +42,14 @@ pub(crate) async fn insert_application(database: &Database) -> Outcome<Applicati
 }
 
 fn blueprint() -> Outcome<Blueprint> {
-    Ok(Blueprint {
-        name: "web".parse()?,
-        repository: Repository::Git("https://git.example.com/web.git".to_owned().try_into()?),
-        branch: Some("main".parse()?),
-        base_path: BasePath::default(),
-        dockerfile_path: DockerfilePath::default(),
-        build_pack: BuildPack::Dockerfile,
-        environment: "production".parse()?,
-        domain: None,
-        port: 8080.try_into()?,
-        pre_run_command: None,
-        post_run_command: None,
-        proxy_server: ProxyServer::default(),
-        labels: Labels::default(),
-        health_check_path: None,
-        auto_deploy: true,
-        copies: CopyCount::ONE,
-        watch_paths: WatchPaths::default(),
-    })
+    Ok(Blueprint::new(
+        "web".parse()?,
+        "production".parse()?,
+        BuildPack::Dockerfile,
+        Repository::Git("https://git.example.com/web.git".to_owned().try_into()?),
+        Some("main".parse()?),
+        8080.try_into()?,
+    ))
 }
 
 fn secrets() -> ApplicationSecrets {

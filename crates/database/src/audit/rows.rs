@@ -1,14 +1,16 @@
 //! The rows of the audit log.
 
+use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
+
 use diesel::prelude::*;
 use launchway_domain::{
-    audit::{Action, ChainHead, Entry, Link, LinkHash, Resource},
+    audit::{Action, Chain, ChainHead, Entry, Link, LinkHash, Resource},
     clock::Timestamp,
-    ids::{AuditEntryId, UserId},
+    ids::UserId,
 };
 
 use crate::{
-    columns::{DbId, DbTs},
+    columns::{DbId, DbTs, Parsed},
     error::QueryError,
     schema::{audit_chains, audit_entries},
     search::lower_case,
@@ -35,46 +37,65 @@ impl TryFrom<HeadRow> for ChainHead {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = audit_entries)]
 pub(super) struct EntryRow {
-    chain_id: DbId,
-    number: i64,
-    #[diesel(deserialize_as = DbId)]
-    id: AuditEntryId,
+    id: DbId,
     actor: String,
     actor_id: Option<DbId>,
-    #[diesel(deserialize_as = String)]
-    action: Action,
-    #[diesel(deserialize_as = String)]
-    resource: Resource,
+    action: Parsed<Action>,
+    resource: Parsed<Resource>,
     resource_id: String,
     message: String,
-    metadata: String,
+    metadata: Parsed<Metadata>,
     request_id: String,
-    address: Option<String>,
-    #[diesel(deserialize_as = DbTs)]
-    at: Timestamp,
-    hash: Vec<u8>,
+    address: Option<Parsed<IpAddr>>,
+    at: DbTs,
 }
 
-impl TryFrom<EntryRow> for Link {
-    type Error = QueryError;
+impl EntryRow {
+    /// Returns the entry of the chain that is read.
+    pub(super) fn entry_of(self, chain: Chain) -> Entry {
+        Entry {
+            id: self.id.into(),
+            chain,
+            actor: self.actor,
+            actor_id: self.actor_id.map(UserId::from),
+            action: self.action.0,
+            resource: self.resource.0,
+            resource_id: self.resource_id,
+            message: self.message,
+            metadata: self.metadata.0.0,
+            request_id: self.request_id,
+            address: self.address.map(|address| address.0),
+            at: self.at.0,
+        }
+    }
+}
 
-    fn try_from(row: EntryRow) -> Result<Self, QueryError> {
-        let address = row.address.map(|address| address.parse()).transpose();
-        let entry = Entry {
-            id: row.id,
-            chain: row.chain_id.0.into(),
-            actor: row.actor,
-            actor_id: row.actor_id.map(UserId::from),
-            action: row.action,
-            resource: row.resource,
-            resource_id: row.resource_id,
-            message: row.message,
-            metadata: serde_json::from_str(&row.metadata).map_err(QueryError::unreadable)?,
-            request_id: row.request_id,
-            address: address.map_err(QueryError::unreadable)?,
-            at: row.at,
-        };
-        Ok(Self { number: row.number, entry, hash: stored_hash(&row.hash)? })
+/// The details of an entry, which are stored as JSON.
+pub(super) struct Metadata(BTreeMap<String, String>);
+
+impl FromStr for Metadata {
+    type Err = serde_json::Error;
+
+    fn from_str(stored: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(stored).map(Self)
+    }
+}
+
+/// A link of a chain.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = audit_entries)]
+pub(super) struct LinkRow {
+    number: i64,
+    hash: Vec<u8>,
+    #[diesel(embed)]
+    entry: EntryRow,
+}
+
+impl LinkRow {
+    /// Returns the link of the chain that is read.
+    pub(super) fn link_of(self, chain: Chain) -> Result<Link, QueryError> {
+        let Self { number, hash, entry } = self;
+        Ok(Link { number, entry: entry.entry_of(chain), hash: stored_hash(&hash)? })
     }
 }
 

@@ -1,6 +1,9 @@
 //! The rows of deployments.
 
-use diesel::{prelude::*, sql_types::Bool};
+use diesel::{
+    prelude::*,
+    sql_types::{Bool, Nullable},
+};
 use launchway_domain::{
     applications::Port,
     clock::Timestamp,
@@ -200,6 +203,15 @@ impl<'a> FactColumns<'a> {
             ..self
         }
     }
+}
+
+/// Selects whether the application of a deployment is not deleted; null if there is none.
+pub(super) fn has_application() -> Literal<Nullable<Bool>> {
+    literal(
+        "(SELECT applications.deleted_at IS NULL FROM applications \
+         WHERE applications.id = deployments.application_id \
+         AND applications.organization_id = deployments.organization_id)",
+    )
 }
 
 /// Selects open deployments. Written as a literal, because with parameters the planner does not see that

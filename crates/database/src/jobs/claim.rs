@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use diesel::{
-    dsl::{exists, max},
+    dsl::exists,
     prelude::*,
-    sql_types::Bool,
+    sql_types::{BigInt, Bool},
 };
 use launchway_domain::{
     clock::Timestamp,
@@ -184,9 +184,9 @@ fn take(
 }
 
 fn note_turn(connection: &mut AnyConnection, organization: DbId) -> Result<(), QueryError> {
-    let last: Option<i64> = job_turns::table.select(max(job_turns::last_turn)).first(connection)?;
+    let next = literal::<BigInt>("(SELECT max(turns.last_turn) + 1 FROM job_turns AS turns)");
     diesel::update(job_turns::table.find(organization))
-        .set(job_turns::last_turn.eq(last.unwrap_or_default() + 1))
+        .set(job_turns::last_turn.eq(next))
         .cached()
         .execute(connection)?;
     Ok(())

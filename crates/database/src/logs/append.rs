@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use diesel::{prelude::*, upsert::excluded};
+use diesel::{prelude::*, sql_types::Nullable, upsert::excluded};
 use launchway_domain::{
     clock::Timestamp,
     ids::DeploymentId,
@@ -16,13 +16,13 @@ use uuid::Uuid;
 
 use super::{Estimates, rows::NewRow, usage};
 use crate::{
-    columns::{DbId, DbTs},
+    columns::{DbId, DbTs, Ts},
     connection::AnyConnection,
     dialect::{hold_each, insert_in_chunks, upsert_in_chunks},
     error::QueryError,
     schema::{application_logs, applications, deployment_log_heads, log_heads},
     search::lower_case,
-    statement::{ListComparison as _, StatementCache as _},
+    statement::{ListComparison as _, Literal, StatementCache as _, literal},
 };
 
 /// Locks the applications of lines that are appended later in the transaction: other writes may need these locks, which
@@ -93,19 +93,18 @@ pub(crate) fn append(
         return Ok(BTreeMap::new());
     }
     let mut ends = hold_ends(connection, &lines)?;
-    let mut deployment_ends = deployment_ends(connection, &lines)?;
+    let mut deployment_ends = move_deployment_ends(connection, &lines)?;
     let (mut rows, mut bytes) = (Vec::with_capacity(lines.len()), BTreeMap::new());
     for line in lines {
         let end = ends.entry(line.application_id.into()).or_default();
         *end += 1;
         let deployment_end = deployment_ends.entry(deployment_of(line)).or_default();
-        deployment_end.take(line);
-        rows.push(row(line, *end, deployment_end.last_number));
+        *deployment_end += 1;
+        rows.push(row(line, *end, *deployment_end));
         *bytes.entry(line.application_id.into()).or_default() += usage::bytes_of(&line.text);
     }
     insert_in_chunks!(connection, application_logs::table, &rows);
     usage::add(connection, &bytes)?;
-    move_ends(connection, deployment_ends)?;
     Ok(bytes)
 }
 
@@ -161,74 +160,66 @@ fn deployment_of(line: &NewLine) -> Deployment {
     (line.deployment_id.into(), line.application_id.into())
 }
 
-/// The end of a deployment's log.
-#[derive(Default, Clone, Copy)]
-struct DeploymentEnd {
-    last_number: i64,
-    last_printed_at: Option<Timestamp>,
-}
-
-impl DeploymentEnd {
-    fn take(&mut self, line: &NewLine) {
-        self.last_number += 1;
-        if line.level == Level::Runtime {
-            self.last_printed_at = self.last_printed_at.max(Some(line.at));
-        }
-    }
-}
-
-/// Returns the ends of the logs of the lines' deployments. They change only together with those of their
-/// applications, so the locks on these cover them.
-fn deployment_ends(
+/// Advances the ends of the deployments' logs by the lines, and returns where they were. They change only together with
+/// those of their applications, so the locks on these cover them.
+fn move_deployment_ends(
     connection: &mut AnyConnection,
     lines: &[&NewLine],
-) -> Result<BTreeMap<Deployment, DeploymentEnd>, QueryError> {
-    let ids: BTreeSet<Uuid> = lines.iter().map(|line| line.deployment_id.into()).collect();
-    let rows: Vec<(DbId, DbId, i64, Option<DbTs>)> = deployment_log_heads::table
-        .filter(deployment_log_heads::deployment_id.one_of(ids.into_iter().map(DbId)))
-        .select((
-            deployment_log_heads::deployment_id,
-            deployment_log_heads::application_id,
-            deployment_log_heads::last_number,
-            deployment_log_heads::last_printed_at,
-        ))
-        .load(connection)?;
-    let appended: BTreeSet<Deployment> = lines.iter().map(|line| deployment_of(line)).collect();
-    let end = |(deployment, application, last_number, printed): (DbId, DbId, i64, Option<DbTs>)| {
-        let last_printed_at = printed.map(Timestamp::from);
-        ((deployment.0, application.0), DeploymentEnd { last_number, last_printed_at })
-    };
-    Ok(rows.into_iter().map(end).filter(|(deployment, _)| appended.contains(deployment)).collect())
-}
-
-fn move_ends(
-    connection: &mut AnyConnection,
-    ends: BTreeMap<Deployment, DeploymentEnd>,
-) -> Result<(), QueryError> {
-    let heads: Vec<_> = ends
-        .into_iter()
-        .map(|((deployment, application), end)| {
+) -> Result<BTreeMap<Deployment, i64>, QueryError> {
+    // The number of lines of each deployment, and the time of the newest that its container printed.
+    let mut more: BTreeMap<Deployment, (i64, Option<Timestamp>)> = BTreeMap::new();
+    for line in lines {
+        let (number, last_printed_at) = more.entry(deployment_of(line)).or_default();
+        *number += 1;
+        if line.level == Level::Runtime {
+            *last_printed_at = (*last_printed_at).max(Some(line.at));
+        }
+    }
+    let heads: Vec<_> = more
+        .iter()
+        .map(|((deployment, application), (number, last_printed_at))| {
             (
-                deployment_log_heads::deployment_id.eq(DbId(deployment)),
-                deployment_log_heads::application_id.eq(DbId(application)),
+                deployment_log_heads::deployment_id.eq(DbId(*deployment)),
+                deployment_log_heads::application_id.eq(DbId(*application)),
                 deployment_log_heads::first_number.eq(1),
-                deployment_log_heads::last_number.eq(end.last_number),
-                deployment_log_heads::last_printed_at.eq(end.last_printed_at.map(DbTs)),
+                deployment_log_heads::last_number.eq(*number),
+                deployment_log_heads::last_printed_at.eq(last_printed_at.map(DbTs)),
             )
         })
         .collect();
     let moved = (
-        deployment_log_heads::last_number.eq(excluded(deployment_log_heads::last_number)),
-        deployment_log_heads::last_printed_at.eq(excluded(deployment_log_heads::last_printed_at)),
+        deployment_log_heads::last_number
+            .eq(deployment_log_heads::last_number + excluded(deployment_log_heads::last_number)),
+        deployment_log_heads::last_printed_at.eq(later_printed_at()),
     );
-    upsert_in_chunks!(connection, &heads, (backend, heads) => diesel::insert_into(deployment_log_heads::table)
-        .values(heads)
-        .on_conflict((deployment_log_heads::deployment_id, deployment_log_heads::application_id))
-        .do_update()
-        .set(moved)
-        .cached()
-        .execute(backend)?);
-    Ok(())
+    let mut ends: Vec<(DbId, DbId, i64)> = Vec::with_capacity(heads.len());
+    upsert_in_chunks!(connection, &heads, (backend, heads) => {
+        let upsert = diesel::insert_into(deployment_log_heads::table)
+            .values(heads)
+            .on_conflict((deployment_log_heads::deployment_id, deployment_log_heads::application_id))
+            .do_update()
+            .set(moved)
+            .returning((
+                deployment_log_heads::deployment_id,
+                deployment_log_heads::application_id,
+                deployment_log_heads::last_number,
+            ));
+        ends.extend(upsert.cached().get_results::<(DbId, DbId, i64)>(backend)?);
+    });
+    let before = |(deployment, application, end): (DbId, DbId, i64)| {
+        let deployment = (deployment.0, application.0);
+        (deployment, end - more[&deployment].0)
+    };
+    Ok(ends.into_iter().map(before).collect())
+}
+
+/// Selects the later time of the stored head and the inserted one, each of which may be null.
+fn later_printed_at() -> Literal<Nullable<Ts>> {
+    literal(
+        "CASE WHEN excluded.last_printed_at IS NULL \
+              OR deployment_log_heads.last_printed_at > excluded.last_printed_at \
+         THEN deployment_log_heads.last_printed_at ELSE excluded.last_printed_at END",
+    )
 }
 
 fn row(line: &NewLine, number: i64, deployment_number: i64) -> NewRow {

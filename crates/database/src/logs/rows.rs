@@ -2,40 +2,33 @@
 
 use diesel::prelude::*;
 use launchway_domain::{
-    clock::Timestamp,
     ids::{ApplicationId, DeploymentId},
     logs::{Level, LogLine},
 };
 
 use crate::{
-    columns::{DbId, DbTs},
+    columns::{DbId, DbTs, Parsed},
     schema::application_logs,
 };
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = application_logs)]
 pub(super) struct LineRow {
-    #[diesel(deserialize_as = DbId)]
-    application_id: ApplicationId,
     number: i64,
-    #[diesel(deserialize_as = DbId)]
-    deployment_id: DeploymentId,
-    #[diesel(deserialize_as = String)]
-    level: Level,
+    level: Parsed<Level>,
     log: String,
-    #[diesel(deserialize_as = DbTs)]
-    created_at: Timestamp,
+    created_at: DbTs,
 }
 
-impl From<LineRow> for LogLine {
-    fn from(row: LineRow) -> Self {
-        Self {
-            number: row.number,
-            application_id: row.application_id,
-            deployment_id: row.deployment_id,
-            level: row.level,
-            text: row.log,
-            at: row.created_at,
+impl LineRow {
+    pub(super) fn line_of(self, application_id: ApplicationId, deployment_id: DeploymentId) -> LogLine {
+        LogLine {
+            number: self.number,
+            application_id,
+            deployment_id,
+            level: self.level.0,
+            text: self.log,
+            at: self.created_at.0,
         }
     }
 }

@@ -100,7 +100,7 @@ impl Matches for MatchingLines<'_> {
 
     fn rows(&self, connection: &mut AnyConnection, numbers: &[i64]) -> Result<Vec<LogLine>, QueryError> {
         let lines = self.lines().filter(application_logs::number.one_of(numbers.to_vec()));
-        newest_first(connection, None, lines)
+        newest_first(connection, (self.application, None), lines)
     }
 
     fn newest(
@@ -111,7 +111,7 @@ impl Matches for MatchingLines<'_> {
         offset: i64,
     ) -> Result<Vec<LogLine>, QueryError> {
         let lines = self.numbered(connection, &numbers).limit(limit).offset(offset);
-        newest_first(connection, None, lines)
+        newest_first(connection, (self.application, None), lines)
     }
 }
 

@@ -2,7 +2,11 @@
 
 mod steps;
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use diesel::{QueryableByName, RunQueryDsl as _, sql_query, sql_types::Text};
 use diesel_migrations::MigrationHarness as _;
@@ -73,23 +77,20 @@ async fn migrating_at_the_same_time_is_safe(fresh: &Fresh) {
     assert_eq!((first.unwrap(), second.unwrap()), (vec![], vec![]));
 }
 
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// Returns what is in a folder, in the order of the names.
+fn listed(folder: &Path) -> BTreeSet<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
 /// Returns the columns that `schema.rs` and its children declare, as `table.column type [null]`.
 fn declared(type_name: impl Fn(&str) -> &'static str) -> BTreeSet<String> {
-    let source = concat!(
-        include_str!("../../src/schema.rs"),
-        include_str!("../../src/schema/artifact_tables.rs"),
-        include_str!("../../src/schema/certificate_tables.rs"),
-        include_str!("../../src/schema/copy_tables.rs"),
-        include_str!("../../src/schema/extension_tables.rs"),
-        include_str!("../../src/schema/image_tables.rs"),
-        include_str!("../../src/schema/installation_tables.rs"),
-        include_str!("../../src/schema/invitation_tables.rs"),
-        include_str!("../../src/schema/log_tables.rs"),
-        include_str!("../../src/schema/notification_tables.rs"),
-        include_str!("../../src/schema/preview_tables.rs"),
-        include_str!("../../src/schema/search_tables.rs"),
-        include_str!("../../src/schema/watch_tables.rs"),
-    );
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let children = listed(&package.join("src/schema"));
+    let source = [package.join("src/schema.rs")].iter().chain(&children).map(read).collect::<String>();
     let mut table = "";
     let mut columns = BTreeSet::new();
     for line in source.lines().map(str::trim) {
@@ -154,59 +155,15 @@ async fn both_databases_use_the_same_index_and_constraint_names(db: Database) {
         }
         spelled
     };
-    let constraints = |migration: &'static str| -> BTreeSet<&'static str> {
+    let constraints = |migration: &str| -> BTreeSet<String> {
         let lines = migration.lines().filter_map(|line| line.trim().strip_prefix("CONSTRAINT "));
-        lines.filter_map(|line| line.split(' ').next()).collect()
+        lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
     };
-    let sqlite = concat!(
-        include_str!("../../../../migrations/sqlite/2026-11-15-000001_foundation/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000002_organizations_and_audit/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000003_jobs/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000004_deployments/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000005_hosts/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000006_extensions/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000007_webhooks/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000008_notifications/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-15-000009_live_versions/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-16-000010_invitations/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-16-000030_extension_ports/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-16-000040_deployment_images/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-16-000050_delivery_marks/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000020_signals/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000040_shared_artifacts/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000110_application_replicas/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000210_certificates/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000310_watch_paths/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000320_previews/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000510_commit_statuses/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000520_search_index/up.sql"),
-        include_str!("../../../../migrations/sqlite/2026-11-17-000610_domain_hsts/up.sql"),
-    );
-    let postgres = concat!(
-        include_str!("../../../../migrations/postgres/2026-11-15-000001_foundation/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000002_organizations_and_audit/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000003_jobs/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000004_deployments/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000005_hosts/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000006_extensions/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000007_webhooks/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000008_notifications/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-15-000009_live_versions/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-16-000010_invitations/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-16-000030_extension_ports/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-16-000040_deployment_images/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-16-000050_delivery_marks/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000020_signals/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000040_shared_artifacts/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000110_application_replicas/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000210_certificates/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000310_watch_paths/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000320_previews/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000510_commit_statuses/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000520_search_index/up.sql"),
-        include_str!("../../../../migrations/postgres/2026-11-17-000610_domain_hsts/up.sql"),
-    );
-    assert_eq!(stored, spelled(sqlite));
-    assert_eq!(stored, spelled(postgres));
-    assert_eq!(constraints(sqlite), constraints(postgres));
+    let [sqlite, postgres] = ["sqlite", "postgres"].map(|side| {
+        let all = listed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations").join(side));
+        all.iter().map(|migration| read(migration.join("up.sql"))).collect::<String>()
+    });
+    assert_eq!(stored, spelled(&sqlite));
+    assert_eq!(stored, spelled(&postgres));
+    assert_eq!(constraints(&sqlite), constraints(&postgres));
 }

@@ -1,8 +1,8 @@
-//! The configuration of an application: everything about it that users choose.
+//! The configuration of an application, everything about it that users choose, and changes of it.
 
 use super::{
     ApplicationName, BasePath, Branch, BuildPack, CopyCount, DockerfilePath, Environment, HealthCheckPath,
-    Hostname, ImageRef, Labels, Port, ProxyServer, Repository, WatchPaths,
+    Hostname, ImageRef, Labels, Port, ProxyServer, Repository, Variables, WatchPaths,
 };
 use crate::value::{InvalidValue, text_value};
 
@@ -85,18 +85,113 @@ pub struct InvalidBlueprint {
     pub reason: &'static str,
 }
 
+/// A partial update of an application. Absent fields keep their values.
+#[derive(Debug, Clone, Default)]
+pub struct ApplicationChange {
+    /// The new name.
+    pub name: Option<ApplicationName>,
+    /// The repository as it was given. Its meaning depends on the build pack.
+    pub repository: Option<String>,
+    /// The branch to deploy.
+    pub branch: Option<Branch>,
+    /// The directory of the repository to build from.
+    pub base_path: Option<BasePath>,
+    /// The path of the Dockerfile or compose file inside the base path.
+    pub dockerfile_path: Option<DockerfilePath>,
+    /// The build pack.
+    pub build_pack: Option<BuildPack>,
+    /// The environment, for example production.
+    pub environment: Option<Environment>,
+    /// The domain that the application has beside its automatic one.
+    pub domain: Option<Hostname>,
+    /// The port that it listens on inside its container.
+    pub port: Option<Port>,
+    /// The command that runs before a new version starts.
+    pub pre_run_command: Option<RunCommand>,
+    /// The command that runs once a new version is live.
+    pub post_run_command: Option<RunCommand>,
+    /// The proxy server in front of it.
+    pub proxy_server: Option<ProxyServer>,
+    /// The labels to search for it by.
+    pub labels: Option<Labels>,
+    /// The path of the HTTP health check.
+    pub health_check_path: Option<HealthCheckPath>,
+    /// True if a push deploys it.
+    pub auto_deploy: Option<bool>,
+    /// The number of copies that run. If nothing else changes, they are started or stopped without a deployment.
+    pub copies: Option<CopyCount>,
+    /// The paths of which a push must change one to deploy it.
+    pub watch_paths: Option<WatchPaths>,
+    /// The variables of the build.
+    pub build_variables: Option<Variables>,
+    /// The environment variables of the containers.
+    pub environment_variables: Option<Variables>,
+}
+
+impl ApplicationChange {
+    /// Returns the names of the fields that are given, each with its value in the blueprint `after` the change. A field
+    /// that may contain a secret has no value: commands may as well as variables.
+    #[must_use]
+    pub fn fields(&self, after: &Blueprint) -> Vec<(&'static str, Option<String>)> {
+        let mut fields = Vec::new();
+        let mut add = |is_given: bool, name: &'static str, value: Option<String>| {
+            if is_given {
+                fields.push((name, value));
+            }
+        };
+        add(self.name.is_some(), "name", Some(after.name.to_string()));
+        add(self.repository.is_some(), "repository", Some(after.repository.as_str().to_owned()));
+        add(self.branch.is_some(), "branch", after.branch.as_ref().map(ToString::to_string));
+        add(self.base_path.is_some(), "base_path", Some(after.base_path.to_string()));
+        add(self.dockerfile_path.is_some(), "dockerfile_path", Some(after.dockerfile_path.to_string()));
+        add(self.build_pack.is_some(), "build_pack", Some(after.build_pack.as_str().to_owned()));
+        add(self.environment.is_some(), "environment", Some(after.environment.to_string()));
+        add(self.domain.is_some(), "domain", after.domain.as_ref().map(ToString::to_string));
+        add(self.port.is_some(), "port", Some(after.port.get().to_string()));
+        add(self.pre_run_command.is_some(), "pre_run_command", None);
+        add(self.post_run_command.is_some(), "post_run_command", None);
+        add(self.proxy_server.is_some(), "proxy_server", Some(after.proxy_server.as_str().to_owned()));
+        add(self.labels.is_some(), "labels", Some(listed(after.labels.as_slice())));
+        let health_check_path = after.health_check_path.as_ref().map(ToString::to_string);
+        add(self.health_check_path.is_some(), "health_check_path", health_check_path);
+        add(self.auto_deploy.is_some(), "auto_deploy", Some(after.auto_deploy.to_string()));
+        add(self.copies.is_some(), "replicas", Some(after.copies.get().to_string()));
+        add(self.watch_paths.is_some(), "watch_paths", Some(listed(after.watch_paths.as_slice())));
+        add(self.build_variables.is_some(), "build_variables", None);
+        add(self.environment_variables.is_some(), "environment_variables", None);
+        fields
+    }
+}
+
+fn listed(values: &[impl ToString]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 impl Blueprint {
     /// Returns the blueprint of a prebuilt image that listens on `port`, in `environment`, with defaults
     /// for everything else.
     #[must_use]
     pub fn of_image(name: ApplicationName, environment: Environment, image: ImageRef, port: Port) -> Self {
+        Self::new(name, environment, BuildPack::Image, Repository::Image(image), None, port)
+    }
+
+    /// Returns the blueprint of a source, with defaults for everything else.
+    #[must_use]
+    pub fn new(
+        name: ApplicationName,
+        environment: Environment,
+        build_pack: BuildPack,
+        repository: Repository,
+        branch: Option<Branch>,
+        port: Port,
+    ) -> Self {
         Self {
             name,
-            repository: Repository::Image(image),
-            branch: None,
+            repository,
+            branch,
             base_path: BasePath::default(),
             dockerfile_path: DockerfilePath::default(),
-            build_pack: BuildPack::Image,
+            build_pack,
             environment,
             domain: None,
             port,
@@ -108,6 +203,31 @@ impl Blueprint {
             auto_deploy: true,
             copies: CopyCount::ONE,
             watch_paths: WatchPaths::default(),
+        }
+    }
+
+    /// Returns the blueprint after a change, but with the same repository: a given one is to be parsed, and may have
+    /// credentials.
+    #[must_use]
+    pub fn with(self, change: ApplicationChange) -> Self {
+        Self {
+            name: change.name.unwrap_or(self.name),
+            repository: self.repository,
+            branch: change.branch.or(self.branch),
+            base_path: change.base_path.unwrap_or(self.base_path),
+            dockerfile_path: change.dockerfile_path.unwrap_or(self.dockerfile_path),
+            build_pack: change.build_pack.unwrap_or(self.build_pack),
+            environment: change.environment.unwrap_or(self.environment),
+            domain: change.domain.or(self.domain),
+            port: change.port.unwrap_or(self.port),
+            pre_run_command: change.pre_run_command.or(self.pre_run_command),
+            post_run_command: change.post_run_command.or(self.post_run_command),
+            proxy_server: change.proxy_server.unwrap_or(self.proxy_server),
+            labels: change.labels.unwrap_or(self.labels),
+            health_check_path: change.health_check_path.or(self.health_check_path),
+            auto_deploy: change.auto_deploy.unwrap_or(self.auto_deploy),
+            copies: change.copies.unwrap_or(self.copies),
+            watch_paths: change.watch_paths.unwrap_or(self.watch_paths),
         }
     }
 

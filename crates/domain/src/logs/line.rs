@@ -1,11 +1,13 @@
 //! A line of a log.
 
+use std::str::FromStr;
+
 use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
     ids::{ApplicationId, DeploymentId, InvalidId},
-    value::{InvalidValue, parsed_by_conversion},
+    value::InvalidValue,
 };
 
 /// The level of a line.
@@ -40,17 +42,23 @@ impl Level {
     }
 }
 
-parsed_by_conversion!(Level);
+impl FromStr for Level {
+    type Err = InvalidValue;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidValue> {
+        let name = raw.trim();
+        Self::ALL
+            .into_iter()
+            .find(|level| level.as_str().eq_ignore_ascii_case(name))
+            .ok_or_else(|| InvalidValue::text("one of info, warn, error, build or runtime", raw))
+    }
+}
 
 impl TryFrom<String> for Level {
     type Error = InvalidValue;
 
     fn try_from(raw: String) -> Result<Self, InvalidValue> {
-        let name = raw.trim();
-        Self::ALL
-            .into_iter()
-            .find(|level| level.as_str().eq_ignore_ascii_case(name))
-            .ok_or_else(|| InvalidValue::text("one of info, warn, error, build or runtime", &raw))
+        raw.parse()
     }
 }
 
