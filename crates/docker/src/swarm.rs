@@ -34,7 +34,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 pub use self::registry::{InvalidRegistry, PushRegistry};
-use self::{condition::RestartMemory, inventory::LastStates, records::Task};
+use self::{condition::RestartMemory, inventory::LastStates, records::Task, startup::SilentNodes};
 use super::{DockerEngine, errors::EngineError, labels};
 
 pub(crate) use self::{
@@ -87,6 +87,7 @@ pub struct SwarmEngine {
     options: SwarmOptions,
     restarts: RestartMemory,
     news: LastStates,
+    silent_nodes: SilentNodes,
     /// The address of this machine in the Swarm, once it is known. A machine that gets another one has to join anew.
     address: OnceCell<IpAddr>,
 }
@@ -100,6 +101,7 @@ impl SwarmEngine {
             options,
             restarts: RestartMemory::default(),
             news: LastStates::default(),
+            silent_nodes: SilentNodes::default(),
             address: OnceCell::new(),
         }
     }

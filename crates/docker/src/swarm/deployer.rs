@@ -266,8 +266,9 @@ impl SwarmEngine {
             return Ok(None);
         }
         let cluster = self.cluster(&[Label::of_deployment(plan.owner.deployment)]).await?;
-        let Cluster { services, tasks, nodes } = &cluster;
-        Ok(node_for_copy(plan.copy, plan.owner.deployment, services, tasks, nodes))
+        let Cluster { services, tasks, mut nodes } = cluster;
+        nodes.0.retain(|id, _| !self.silent_nodes.contains(id));
+        Ok(node_for_copy(plan.copy, plan.owner.deployment, &services, &tasks, &nodes))
     }
 
     /// Returns a service that has run, after it was allowed to return to nodes that it was moved away from.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use chrono::DateTime;
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use hyper::StatusCode;
 use launchway_domain::{
     clock::Timestamp,
@@ -14,6 +15,7 @@ use launchway_domain::{
     nodes::{Node, NodeAvailability, NodeId, NodeRole},
 };
 use serde::{Deserialize, de::DeserializeOwned};
+use tokio::time::sleep;
 
 use super::{NodeConstraint, TaskId};
 use crate::{
@@ -24,8 +26,12 @@ use crate::{
     socket::{SocketError, SwarmObjects},
 };
 
-/// The timeout of a list, and the time that managers without a leader get to elect one.
-const LIST_TIME: Duration = Duration::from_secs(10);
+/// The timeout of a list, and the time that managers without a leader get to elect one: it takes about eleven seconds when
+/// the machine of the last one is lost.
+const LIST_TIME: Duration = Duration::from_secs(15);
+/// The time after which a manager is asked once more, beside the first request: it holds one that it passed on to a leader
+/// that is lost, also when there is another leader.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// The pause before a manager without a leader is asked again.
 const ELECTION_PAUSE: Duration = Duration::from_millis(500);
 
@@ -164,11 +170,21 @@ impl Docker {
         let no_socket = || EngineError::Unavailable("Swarm needs the Unix socket of the engine".to_owned());
         let socket = self.socket().await.ok_or_else(no_socket)?;
         let until = Instant::now() + LIST_TIME;
+        let ask = || socket.swarm_objects(objects, filters, LIST_TIME);
+        let mut asked = FuturesUnordered::from_iter([ask()]);
         let listed = loop {
-            match socket.swarm_objects(objects, filters, LIST_TIME).await {
+            let answer = tokio::select! {
+                Some(answer) = asked.next() => answer,
+                () = sleep(ASK_AGAIN) => {
+                    asked.push(ask());
+                    continue;
+                }
+            };
+            match answer {
                 // The managers elect a leader.
                 Err(SocketError::Status(StatusCode::INTERNAL_SERVER_ERROR)) if Instant::now() < until => {
-                    tokio::time::sleep(ELECTION_PAUSE).await;
+                    sleep(ELECTION_PAUSE).await;
+                    asked.push(ask());
                 }
                 Err(SocketError::Status(StatusCode::INTERNAL_SERVER_ERROR)) => {
                     let reason =

@@ -1,6 +1,11 @@
 //! Waits until the container of a service runs, and moves it away from a node that does not take it.
 
-use std::{collections::HashSet, net::IpAddr, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use launchway_domain::{deployments::StepError, nodes::NodeId};
 use tokio::time::{Instant, sleep};
@@ -18,8 +23,28 @@ const SCHEDULED_WITHIN: Duration = Duration::from_secs(15);
 /// containers at once, and pull images only then. One whose agent lost its manager may take none for minutes, although the
 /// managers count it as ready.
 pub(super) const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+/// The same of a node that did not take another container a short time ago.
+const TAKEN_AT_ONCE: Duration = Duration::from_secs(1);
+/// The time for which a node that did not take a container is expected to take no other one.
+const SILENT_FOR: Duration = Duration::from_secs(60);
 /// The time that a node gets to take a container if there is no other one.
 const TAKEN_AT_LAST: Duration = Duration::from_secs(60);
+
+/// The nodes that did not take a container, and when that was noticed.
+#[derive(Debug, Default)]
+pub(super) struct SilentNodes(Mutex<HashMap<NodeId, Instant>>);
+
+impl SilentNodes {
+    fn note(&self, node: &NodeId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(node.clone(), Instant::now());
+    }
+
+    /// Returns whether a node did not take a container a short time ago.
+    pub(super) fn contains(&self, node: &NodeId) -> bool {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.get(node).is_some_and(|since| since.elapsed() < SILENT_FOR)
+    }
+}
 
 /// The reason why the container of a service was not started.
 pub(super) enum NotStarted {
@@ -85,8 +110,11 @@ impl SwarmEngine {
                         _ => assigned.insert((task.id.clone(), Instant::now())).1,
                     };
                     let node = task.node.as_ref().filter(|node| has_another(&nodes, &constraints, node));
-                    if let Some(node) = node.filter(|_| since.elapsed() >= TAKEN_WITHIN) {
+                    let within =
+                        |node| if self.silent_nodes.contains(node) { TAKEN_AT_ONCE } else { TAKEN_WITHIN };
+                    if let Some(node) = node.filter(|node| since.elapsed() >= within(*node)) {
                         tracing::warn!(node = nodes.name(Some(node)), "node takes no containers");
+                        self.silent_nodes.note(node);
                         self.change(&service.id, ServiceChange::Leave(node)).await?;
                         constraints.retain(|constraint| matches!(constraint, NodeConstraint::NotOn(_)));
                         constraints.push(NodeConstraint::NotOn(node.clone()));
@@ -184,6 +212,16 @@ mod tests {
         // A failure counts, though Swarm does not want its task any more.
         let failed = task('3', 5, TaskState::Failed, false);
         assert_eq!(decides(&[next, failed]), Some("3".repeat(25)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_is_silent_for_a_minute() {
+        let (silent, nodes) =
+            (SilentNodes::default(), ["a", "b"].map(|name| name.parse::<NodeId>().unwrap()));
+        silent.note(&nodes[0]);
+        assert_eq!(nodes.each_ref().map(|node| silent.contains(node)), [true, false]);
+        tokio::time::advance(SILENT_FOR).await;
+        assert!(!silent.contains(&nodes[0]));
     }
 
     #[test]

@@ -45,3 +45,18 @@ async fn what_is_no_manager_is_asked_once() {
     assert!(said, "{nodes:?}");
     assert_eq!(fake.requests(), ["/nodes"]);
 }
+
+#[tokio::test]
+async fn a_manager_that_holds_a_request_is_asked_again() {
+    let fake = FakeEngine::new();
+    fake.reply("/nodes", Reply::Nothing);
+    let swarm = swarm(&fake);
+    let elected = async {
+        while fake.requests().is_empty() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        fake.reply("/nodes", Reply::Json("[]".to_owned()));
+    };
+    let (nodes, ()) = tokio::join!(swarm.nodes(), elected);
+    assert_eq!(nodes.unwrap(), []);
+}

@@ -1,6 +1,7 @@
 //! Machines that are disconnected together with their servers.
 
 use std::{
+    collections::BTreeSet,
     thread::{scope, sleep},
     time::{Duration, Instant},
 };
@@ -57,6 +58,7 @@ pub(super) fn cut_node(
     let (mut around, mut times, mut not_back) = (Around::default(), Vec::new(), 0);
     for _ in 0..rounds {
         installation.wait_until_whole();
+        spread(installation);
         let leader = installation.leader();
         let Some((node, alone)) = placed(installation, leader) else {
             not_back += 1;
@@ -101,6 +103,7 @@ pub(super) fn cut_leader(
     let (mut open, mut not_terminal, mut lost_ones, mut refused) = (0, 0, 0, 0);
     for _ in 0..rounds {
         installation.wait_until_whole();
+        spread(installation);
         let leader = installation.leader();
         let others: Vec<usize> = (0..NODES).filter(|other| *other != leader).collect();
         let elsewhere = |position: &usize| !installation.nodes_of(leader, *position).contains(&leader);
@@ -170,6 +173,22 @@ fn placed(installation: &mut Installation, leader: usize) -> Option<(usize, Vec<
         installation.wait_until_whole();
     }
     None
+}
+
+/// Deploys applications whose copies are on the same node again: a deployment puts them on different ones, and nothing moves
+/// them back after a loss.
+fn spread(installation: &mut Installation) {
+    for position in installation.with_copies(2) {
+        for _ in 0..PLACEMENTS {
+            let on = installation.nodes_of(0, position);
+            if on.iter().collect::<BTreeSet<_>>().len() == on.len() {
+                break;
+            }
+            installation.deploy(0, position);
+            installation.end_of(0, position, REST);
+            installation.wait_until_whole();
+        }
+    }
 }
 
 /// Returns the time from `lost` until each of the applications answered at all of these front proxies.
