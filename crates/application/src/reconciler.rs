@@ -193,11 +193,14 @@ impl Reconciler {
     }
 
     async fn run_reconciliation(self: &Arc<Self>) {
-        let mut last_look = None;
+        let (mut last_look, replica) = (None, &self.context.replica);
         loop {
+            let was_leader = replica.is_leader();
             let has_news = tokio::select! {
                 has_news = self.ports.inventory.wait_for_events(self.timings.round) => has_news,
                 () = self.changed.notified() => false,
+                // The last leader may have missed changes, and this server has seen them already.
+                () = replica.wait_for_leadership(), if !was_leader => true,
             };
             let began = Instant::now();
             if has_news || last_look.is_none_or(|last| began - last >= self.timings.look) {

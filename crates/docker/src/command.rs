@@ -13,7 +13,7 @@ mod volumes;
 
 use std::{
     ffi::OsString,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -35,7 +35,7 @@ pub(super) use self::{
     networks::NetworkId,
     services::{NODE_LABEL, NewService, ServiceChange},
 };
-use super::{errors::EngineError, labels::Label, socket::Socket};
+use super::{DockerOptions, NetworkDriver, errors::EngineError, labels::Label, socket::Socket};
 
 /// The lines of an error message that are read.
 const ERROR_LINES: usize = 20;
@@ -59,16 +59,19 @@ pub(super) struct Docker {
     was_there: Arc<AtomicBool>,
     /// The socket of the engine, if the client uses one.
     socket: Arc<OnceCell<Option<Socket>>>,
+    /// True if networks are those of a Swarm.
+    is_of_swarm: bool,
 }
 
 impl Docker {
-    pub(super) fn new(program: &Path, environment: &[(OsString, OsString)], limit: Duration) -> Self {
+    pub(super) fn new(options: &DockerOptions) -> Self {
         Self {
-            program: program.to_owned(),
-            environment: environment.into(),
-            limit,
+            program: options.program.clone(),
+            environment: options.environment.as_slice().into(),
+            limit: options.call_time,
             was_there: Arc::default(),
             socket: Arc::default(),
+            is_of_swarm: options.network_driver == NetworkDriver::Overlay,
         }
     }
 
@@ -130,6 +133,20 @@ impl Docker {
         match answer(call).await {
             Err(failure) => Err(self.diagnose(failure).await),
             answered => answered,
+        }
+    }
+
+    /// As [`answer`](Self::answer), for a call about objects that the managers of a Swarm have, if there is one.
+    async fn answer_of_managers(&self, call: Invocation) -> Result<String, EngineError> {
+        self.wait_for_managers().await?;
+        self.answer(call).await
+    }
+
+    /// Waits until the managers of the Swarm have a leader, if there is one.
+    async fn wait_for_managers(&self) -> Result<(), EngineError> {
+        match self.is_of_swarm {
+            true => self.wait_for_leader().await,
+            false => Ok(()),
         }
     }
 

@@ -19,7 +19,7 @@ use tokio::{
 use super::{OwnReplica, Shared};
 
 /// The interval of heartbeats.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT: Duration = Duration::from_secs(1);
 /// The time before the end of a term at which this server stops to act as the leader.
 const MARGIN: Duration = Duration::from_secs(2);
 /// The interval at which the engine is identified again.

@@ -33,12 +33,16 @@ use crate::{
 
 /// The interval at which the managers are asked for changes: containers of other nodes cause no events.
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The same after a change, which others often follow: a node is lost, and containers start elsewhere.
+const ASK_SOON: Duration = Duration::from_millis(250);
+/// The time after a change for which the managers are asked more often.
+const UNSETTLED: Duration = Duration::from_secs(10);
 /// The timeout of reading the output of one task. The manager waits forever for a node that is cut off.
 const LOG_TIME: Duration = Duration::from_secs(5);
 
-/// The states of tasks and nodes that were seen last.
+/// The states of tasks and nodes that were seen last, and the time since which they have been the same.
 #[derive(Debug, Default)]
-pub(super) struct LastStates(Mutex<Option<States>>);
+pub(super) struct LastStates(Mutex<Option<(States, Instant)>>);
 
 /// The states of tasks, by their ids, and of nodes, by their names.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,9 +55,18 @@ impl LastStates {
     /// Returns whether `now` differs from what was seen last.
     fn is_new(&self, now: States) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = seen.as_ref() != Some(&now);
-        *seen = Some(now);
+        let is_new = seen.as_ref().is_none_or(|(last, _)| *last != now);
+        if is_new {
+            *seen = Some((now, Instant::now()));
+        }
         is_new
+    }
+
+    /// Returns the time after which the managers are asked again.
+    fn interval(&self) -> Duration {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_settled = seen.as_ref().is_some_and(|(_, since)| since.elapsed() >= UNSETTLED);
+        if is_settled { ASK_EVERY } else { ASK_SOON }
     }
 }
 
@@ -132,7 +145,7 @@ impl SwarmEngine {
             if is_new || left.is_zero() {
                 return is_new;
             }
-            sleep(ASK_EVERY.min(left)).await;
+            sleep(self.news.interval().min(left)).await;
         }
     }
 
@@ -242,4 +255,22 @@ fn states(cluster: Cluster) -> States {
     let tasks = cluster.tasks.into_iter().map(|task| (task.id, (task.state, task.is_wanted)));
     let nodes = cluster.nodes.0.into_values().map(|node| (node.id.to_string(), node.is_ready));
     States { tasks: tasks.collect(), nodes: nodes.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn managers_are_asked_more_often_after_a_change() {
+        let states = |is_ready| States { tasks: BTreeMap::new(), nodes: [("a".to_owned(), is_ready)].into() };
+        let last = LastStates::default();
+        assert!(last.is_new(states(true)) && !last.is_new(states(true)));
+        assert_eq!(last.interval(), ASK_SOON);
+        tokio::time::advance(UNSETTLED).await;
+        assert!(!last.is_new(states(true)));
+        assert_eq!(last.interval(), ASK_EVERY);
+        assert!(last.is_new(states(false)));
+        assert_eq!(last.interval(), ASK_SOON);
+    }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use chrono::DateTime;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use hyper::StatusCode;
+use hyper::{StatusCode, body::Bytes};
 use launchway_domain::{
     clock::Timestamp,
     deployments::ContainerId,
@@ -31,7 +31,7 @@ use crate::{
 const LIST_TIME: Duration = Duration::from_secs(15);
 /// The time after which a manager is asked once more, beside the first request: it holds one that it passed on to a leader
 /// that is lost, also when there is another leader.
-const ASK_AGAIN: Duration = Duration::from_secs(2);
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// The pause before a manager without a leader is asked again.
 const ELECTION_PAUSE: Duration = Duration::from_millis(500);
 
@@ -162,17 +162,29 @@ impl Docker {
         Ok(Nodes(nodes.map(|node| (node.id.clone(), node)).collect()))
     }
 
+    /// Waits until the managers of the Swarm have a leader, so that the next command is passed on to one. A manager holds
+    /// a command that it passed on to a leader that is lost for 20 seconds, also if there is another leader by then.
+    pub(crate) async fn wait_for_leader(&self) -> Result<(), EngineError> {
+        self.swarm_answer(SwarmObjects::Nodes, &Filters::default()).await.map(drop)
+    }
+
     async fn swarm_list<T: DeserializeOwned>(
         &self,
         objects: SwarmObjects,
         filters: &Filters,
     ) -> Result<Vec<T>, EngineError> {
+        let listed = self.swarm_answer(objects, filters).await?;
+        serde_json::from_slice(&listed).map_err(|_unexpected| unreadable())
+    }
+
+    /// Returns a list of the managers. They are asked again while they elect a leader.
+    async fn swarm_answer(&self, objects: SwarmObjects, filters: &Filters) -> Result<Bytes, EngineError> {
         let no_socket = || EngineError::Unavailable("Swarm needs the Unix socket of the engine".to_owned());
         let socket = self.socket().await.ok_or_else(no_socket)?;
         let until = Instant::now() + LIST_TIME;
         let ask = || socket.swarm_objects(objects, filters, LIST_TIME);
         let mut asked = FuturesUnordered::from_iter([ask()]);
-        let listed = loop {
+        loop {
             let answer = tokio::select! {
                 Some(answer) = asked.next() => answer,
                 () = sleep(ASK_AGAIN) => {
@@ -194,10 +206,9 @@ impl Docker {
                 Err(SocketError::Status(status)) => {
                     return Err(EngineError::Unavailable(format!("the manager answered {status}")));
                 }
-                listed => break listed?,
+                listed => return Ok(listed?),
             }
-        };
-        serde_json::from_slice(&listed).map_err(|_unexpected| unreadable())
+        }
     }
 }
 

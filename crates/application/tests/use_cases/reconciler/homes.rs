@@ -1,9 +1,12 @@
 //! Compositions on other machines: nothing is done to them from here.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use launchway_application::{
-    Homes, OwnReplica,
+    Homes,
     homes::HomePorts,
     replicas::{ReplicaMonitor, ReplicaMonitorPorts},
 };
@@ -15,18 +18,19 @@ use launchway_domain::{
     homes::{Home, Machine, MockHomeRepository},
     ids::{BootId, DeploymentId, ExecutionId, InstanceId, SubjectId},
     nodes::{MockNodeInventory, Node, NodeAvailability, NodeRole},
-    replicas::{HeartbeatResponse, MockEngineIdentity, MockReplicaRegistry, Replica},
+    replicas::{HeartbeatResponse, MockEngineIdentity, MockReplicaRegistry, Replica, Term},
 };
 use launchway_testkit::{
     CountingIds,
     builders::{a_deployment, parsed},
     clock::{NEW_YEAR, moment},
 };
+use tokio::sync::watch;
 
 use super::{
     calls,
     compositions::{beside, composed, live, web},
-    exit, reconcile, running,
+    exit, reconcile, running, running_at, world,
 };
 use crate::world::{Registry, State, World, a_container_of, an_image_size, wait};
 
@@ -147,14 +151,21 @@ async fn a_composition_of_a_lost_machine_says_so_once() {
     assert_eq!(world.log(), said);
 }
 
-/// Returns the first of [`servers`], while another one leads.
-async fn a_follower() -> OwnReplica {
+/// Returns the monitor of the first of [`servers`], while another one leads. It leads from its fourth heartbeat on.
+async fn a_monitor() -> ReplicaMonitor {
     let (mut registry, mut engine, mut clock) =
         (MockReplicaRegistry::new(), MockEngineIdentity::new(), MockClock::new());
     let now = moment(NEW_YEAR);
     registry
         .expect_register()
         .return_once(move |_| Ok(HeartbeatResponse { now, term: None, replicas: Vec::new() }));
+    let beats = AtomicUsize::new(0);
+    registry.expect_heartbeat().returning(move |replica| {
+        let term = Term { replica: replica.id, boot: replica.boot, epoch: 1 };
+        let term = (beats.fetch_add(1, Ordering::Relaxed) >= 3).then_some(term);
+        Ok(HeartbeatResponse { now, term, replicas: Vec::new() })
+    });
+    registry.expect_leave().returning(|_, _| Ok(()));
     engine.expect_engine_id().returning(|| Some("swarm a".to_owned()));
     clock.expect_now().return_const(now);
     let ports = ReplicaMonitorPorts {
@@ -173,7 +184,28 @@ async fn a_follower() -> OwnReplica {
         started_at: now,
     };
     let Ok(Ok(monitor)) = ReplicaMonitor::register(ports, replica).await else { unreachable!() };
-    monitor.own()
+    monitor
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_looks_at_once() {
+    let (world, monitor) = (world(running_at([10, 0, 0, 8], 0)), a_monitor().await);
+    world.state().replica = monitor.own();
+    world.state().is_quiet = true;
+    let replica = monitor.own();
+    let (stop, stopped) = watch::channel(false);
+    let story = async {
+        wait(3).await;
+        assert!(!replica.is_leader() && calls(&world).is_empty());
+        // The next scan would be at twelve seconds.
+        wait(2).await;
+        assert!(replica.is_leader());
+        let calls = calls(&world);
+        let last = calls.last().map(String::as_str);
+        assert_eq!((calls.len(), last), (2, Some("switch to 10.0.0.8:8080")), "{calls:?}");
+        stop.send_replace(true);
+    };
+    let (_end, ()) = tokio::join!(monitor.run(stopped), reconcile(&world, story));
 }
 
 /// Returns a container, a service, an image and a network of a deployment without a home.
@@ -194,7 +226,7 @@ fn objects_of(deployment: &Deployment) -> Vec<DiscoveredResource> {
 
 /// Returns the calls of a server that does not lead about the objects of a deployment, with or without an engine of its own.
 async fn calls_of_a_follower(has_own_engine: bool, is_open: bool) -> Vec<String> {
-    let replica = a_follower().await;
+    let replica = a_monitor().await.own();
     assert!(!replica.is_leader());
     let deployment = a_deployment().build();
     let world = World::with(|state| {
