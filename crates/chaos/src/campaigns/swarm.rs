@@ -13,7 +13,7 @@ use super::engine::load::{Load, ResponseCounts};
 use crate::{options::Options, section::Section, verdict, visitor};
 
 const METHOD: &str = "\
-Three Docker engines, each in a network namespace of its own, are the managers of a Swarm. On each runs a server with its \
+Three Docker engines, each in a network namespace of its own, are the managers of a Swarm with a heartbeat of four seconds. On each runs a server with its \
 front proxy; PostgreSQL, a registry and a git server are outside. Two organizations have applications with one and with two \
 copies, which answer with their own names and are asked through the front proxies all the time. First the containers of each \
 organization try every address of the other one; then versions are switched; a node is drained by `launchway node drain`; the \

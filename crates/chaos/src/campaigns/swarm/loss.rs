@@ -13,9 +13,8 @@ use super::{
 };
 use crate::{options::Options, section::Section};
 
-/// The time within which an application with one copy has to answer again, if nothing else uses the machine. The Swarm of
-/// the campaign has a heartbeat of two seconds.
-const BACK: Duration = Duration::from_secs(10);
+/// The time within which an application with one copy has to answer again, if nothing else uses the machine.
+const BACK: Duration = Duration::from_secs(20);
 /// The time within which a deployment has to succeed that is requested after the leader was lost, in the same case.
 const DEPLOYED: Duration = Duration::from_secs(30);
 /// The time that both get beside other tests.
