@@ -18,16 +18,18 @@ use self::{
 use crate::{cluster::Cluster, options::Options, section::Section};
 
 const METHOD: &str = "\
-Every secret of an installation is a value that is nowhere else: passwords, sessions, tokens, the second factor, build and \
-environment variables, a token in a repository's address, the secrets of webhooks, the addresses of receivers, the password \
-of a mail server, the variable of an extension. They are used: applications that print what they are told are built, \
-deployed, fail and are pushed to, from a code host that wants the token, extensions run, messages go to real receivers and \
-to one that does not answer, requests fail. Meanwhile the command lines of all processes are read every few milliseconds. \
-Then everything is searched, also for hexadecimal and base64 forms: the database's files (on PostgreSQL also its tables, \
-row by row), the data folder, the log at its most talkative, every answer of every operation that reads, messages and mails \
-as received, and what the engine tells of images and containers. Left out is where a secret has to be: the variables of an \
-application for members, an administrator's own configuration, a container's environment. One value is planted on purpose \
-in each place. The long form is on both databases, and adds a compose file.";
+Every secret of an installation is a unique value: passwords, sessions, tokens, the second factor, build and \
+environment variables, a token in the address of a repository, the secrets of webhooks, the addresses of receivers, \
+the password of a mail server, and the variable of an extension. The campaign uses all of them. Applications that \
+print their variables are built, deployed, fail, and receive pushes, from a code host that requires the token. \
+Extensions run, messages go to real receivers and to one that does not answer, and requests fail. Meanwhile the \
+command lines of all processes are read every few milliseconds.\n\n\
+Then everything is searched for the secrets, also in hexadecimal and base64: the files of the database (on PostgreSQL \
+also its tables, row by row), the data directory, the server log at its most verbose level, every answer of every \
+operation that reads, messages and mails as received, and what the engine reports about images and containers. Places \
+where a secret has to be are left out: the variables of an application for members, an administrator's own \
+configuration, and the environment of a container. As a control, one value is planted in each place that is searched. \
+The long form runs on both databases and adds a compose file.";
 
 pub(crate) fn run(options: &Options) -> Section {
     let mut section = Section::new("Secrets in the wrong place", METHOD);

@@ -17,10 +17,11 @@ use crate::{
 };
 
 const METHOD: &str = "\
-The server runs with `libfaketime`, whose offset is in a file: the wall clock jumps under it, the monotonic clock does not. \
-Under load it jumps a day ahead, back, a day back, and ahead again, each time with deployments waiting and under way; after \
-each jump the callers pause, and everything has to come to its end within 60 s of real time, on SQLite. A session has to \
-hold through all of that, for it lasts seven days; eight days ahead it has to be refused.";
+The server runs on SQLite with `libfaketime`, which reads its offset from a file: the wall clock of the server jumps, \
+its monotonic clock does not. Under load, the clock jumps a day ahead, back, a day back, and ahead again, each time \
+while deployments are queued and running. After each jump the clients pause, and everything must finish within 60 s \
+of real time. A session lasts seven days, so it must stay valid through all of these jumps. Eight days ahead it must \
+be refused.";
 
 /// The offsets from the real time, one after the other.
 const DAYS: [&str; 4] = ["+1d", "+0", "-1d", "+0"];

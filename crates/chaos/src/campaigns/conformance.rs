@@ -23,17 +23,20 @@ use crate::{
 };
 
 const METHOD: &str = "\
-Schemathesis reads the document that the server shows, and calls every operation of it with values that fit, and with \
-values that do not, with a real token, in all of its phases and with all of its checks. Hooks put real ids and values in the \
-place of most that fit: applications with deployments and lines of a log, members, tokens, extensions and runs, channels, and \
-messages that came to nothing; of what an operation ends there are a dozen. Never ended are the session, the organization and \
-the account that it works with. Every answer has to be below 500, with a documented status, media type, headers and form; \
-what the document allows has to be accepted, and what it does not allow refused, except by the rules that docs/api.md names. For the control, a proxy stands between: it \
-changes the name of one field of one operation's answers, and answers another operation with 500. Redocly and Spectral lint \
-the document, with their recommended rules; the control is the document without its summaries. openapi-typescript, \
-openapi-python-client and, in the long form, ploidy generate clients in TypeScript, Python and Rust, without a warning; a \
-program with each creates an application of a static site, and follows the log of its deployment to the end. Both databases; \
-the short form is on SQLite, and needs `schemathesis` or `pip`, and `npm`, like the long one, so that no test runs it.";
+Schemathesis reads the OpenAPI document of the server and calls every operation with valid values and with invalid \
+ones, with a real token, in all of its phases and with all of its checks. Hooks replace most of the valid values with \
+real ids and values: applications with deployments and log lines, members, tokens, extensions and runs, channels, and \
+failed messages. Each resource that an operation ends exists a dozen times. The session, the organization and the \
+account that Schemathesis uses are never ended. Every answer must be below 500, with a documented status, media type, \
+headers and schema. What the document allows must be accepted, and what it does not allow must be refused, except by \
+the rules that docs/api.md names. For the control, a proxy in front of the server renames one field in the answers of \
+one operation, and answers another operation with 500.\n\n\
+Redocly and Spectral lint the document with their recommended rules; the control is the document without its \
+summaries. openapi-typescript, openapi-python-client and, in the long form, ploidy generate clients in TypeScript, \
+Python and Rust, without a warning. A program with each client creates an application of a static site, and follows \
+the log of its deployment to the end.\n\n\
+The long form runs on both databases, the short form on SQLite. Both need `schemathesis` or `pip`, and `npm`, so no \
+test runs them.";
 
 /// The operations that the proxy of the control falsifies.
 const RENAMED: &str = "/api/v1/user/settings";

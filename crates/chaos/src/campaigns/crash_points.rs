@@ -17,12 +17,13 @@ use crate::{
 };
 
 const METHOD: &str = "\
-One deployment after another on SQLite: in a container for deaths, of a site for errors. In each, `strace` makes the n-th \
-`pwrite64`, or the n-th `fsync` or `fdatasync`, of the thread that writes the database kill the server, or fail; n goes from \
-1 until the deployment is over before its n-th call comes. After a death the server is started again. After errors it has \
-to go on as it is: it answers reads meanwhile, and once the errors stop it accepts a deployment of another application, and \
-ends what it had accepted. Several installations share the points. The verifier compares after every single one. The short \
-form leaves most points out.";
+The campaign runs one deployment after another on SQLite: of an application in a container for crashes, of a static \
+site for errors. In each deployment, `strace` selects the n-th `pwrite64`, or the n-th `fsync` or `fdatasync`, of the \
+thread that writes the database. That call kills the server (the rows that begin with `death`) or fails. n starts at \
+1 and grows until a deployment finishes before its n-th call.\n\n\
+After a crash the server is started again. After errors it is not restarted: it must answer reads meanwhile, and once \
+the errors stop it must accept a deployment of another application and finish what it had accepted. Several \
+installations share the points. The verifier compares after every point. The short form omits most points.";
 
 /// The thread that writes to the database.
 const WRITER: &str = "database-writer";

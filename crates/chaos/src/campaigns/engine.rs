@@ -23,14 +23,17 @@ use crate::{
 };
 
 const METHOD: &str = "\
-Two organizations have three applications each, in containers on a Docker engine of the campaign's own. Each answers with \
-its own name, and is asked for it by its host name through the front proxy by three clients, with pauses of 100 ms. Half of the rounds restart the \
-engine (SIGTERM), half kill it (SIGKILL): idle, during a build, around a switch, a stop or a delete, or while the server \
-is stopped and the front proxy serves alone. In other rounds containers are killed, stopped, paused, removed or \
-disconnected by hand, or all containers of an organization are stopped while the server is stopped, and started in \
-reverse order. From the moment at which engine and server answer again, every application that should run has to answer \
-by its host name and be `running` within 10 s (30 s in the short form, which shares its machine with other tests). At the end the verifier compares records and engine, after the grace \
-period of two minutes if there is something without a record.";
+Two organizations have three applications each, in containers on a Docker engine that only this campaign uses. Each \
+application answers with its own name. Three clients request it by its host name through the front proxy, with pauses \
+of 100 ms.\n\n\
+Half of the rounds restart the engine (SIGTERM), half kill it (SIGKILL): idle, during a build, around a switch, a \
+stop or a delete, or while the server is stopped and the front proxy runs alone. In other rounds, containers are \
+killed, stopped, paused, removed or disconnected by hand; or all containers of an organization are stopped while the \
+server is stopped, and started in reverse order.\n\n\
+From the moment when the engine and the server answer again, every application that should run must answer by its \
+host name and be `running` within 10 s (30 s in the short form, which shares its machine with other tests). At the \
+end the verifier compares the records with the engine. If something has no record, it does so after the grace period \
+of two minutes.";
 
 /// The pause between two requests to one application.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -19,9 +19,10 @@ use crate::{
 };
 
 const METHOD: &str = "\
-The data folder is a file system of 32 MB in memory, on SQLite. Callers go on as in the other campaigns while a file is \
-written beside the database until nothing fits any more; after 3 s it is removed. The server is never started again. \
-Meanwhile it may refuse with 503 or 507, and has to answer reads.";
+The data directory is a file system of 32 MB in memory, and the database is SQLite. Clients send requests as in the \
+other campaigns while a file is written beside the database until the disk is full; after 3 s the file is removed. \
+The server is never restarted. While the disk is full, the server may refuse requests with 503 or 507, but it must \
+answer reads.";
 
 /// Mounts in a namespace of its own, which ends with the server.
 const MOUNT: &str = "mount -t tmpfs -o size=32m,mode=700 launchway-chaos DATA && exec \"$@\"";

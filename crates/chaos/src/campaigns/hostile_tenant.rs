@@ -22,12 +22,14 @@ use crate::{
 };
 
 const METHOD: &str = "\
-Two organizations share an installation with an engine of the campaign's own. The normal one has an application under \
-load, is deployed again and again, and a client reads its list of applications with pauses of 2 ms, first alone, then \
-beside an administrator of the hostile one. That one builds fork bombs and large images, runs a container that prints without a \
-pause, creates applications until it is refused, opens log streams until it is refused and holds them, and runs \
-extensions that publish ports of the machine. The server has the priority of its packaged unit (`Nice=-10`), and so has \
-the client that reads, which stands for one on another machine. No request and no deployment of the normal organization may fail.";
+Two organizations share an installation with a Docker engine that only this campaign uses. The normal organization \
+has an application under load, which is deployed again and again, and a client reads its list of applications with \
+pauses of 2 ms: first alone, then beside an administrator of the hostile organization. This administrator builds fork \
+bombs and large images, runs a container that prints without a pause, creates applications until the server refuses, \
+opens log streams until the server refuses and holds them open, and runs extensions that publish ports of the \
+machine.\n\n\
+The server has the priority of its packaged unit (`Nice=-10`), and so has the client that reads, because it \
+represents a client on another machine. No request and no deployment of the normal organization may fail.";
 
 /// The priority of the packaged units. Programs that the server starts inherit it.
 const PRIORITY: &[&str] = &["nice", "-n", "-10"];

@@ -19,10 +19,10 @@ use crate::{
 };
 
 const METHOD: &str = "\
-The engine of the campaign's own and its containerd get SIGSTOP, and later SIGCONT. Before and meanwhile a static site is \
-deployed again and again, and a client reads the list of applications, with pauses of 2 ms. Meanwhile two applications in \
-containers have to answer every request, and deployments of them are requested. These have to succeed, and everything has \
-to be at its end within 30 s after the engine answers again.";
+A Docker engine that only this campaign uses and its containerd get SIGSTOP, and later SIGCONT. Before and during \
+that time, a static site is deployed again and again, and a client reads the list of applications with pauses of 2 \
+ms. While the engine hangs, two applications in containers must answer every request, and deployments of them are \
+requested. These deployments must succeed, and everything must finish within 30 s after the engine answers again.";
 
 /// The list that the reader asks for.
 const READ: &str = "/api/v1/deploy/applications";

@@ -34,14 +34,17 @@ use crate::{
 };
 
 const METHOD: &str = "\
-From the document that the server shows, requests are made that would be good, with real ids, were it not for one text: in \
-each field of each body, in lists, as value and as name in objects, in each parameter of path, query and header. The texts \
-are SQL, words for a shell, options of git and docker, paths, zero bytes, line breaks, escape sequences, templates, pages, \
-letters that turn around, numbers, and long ones. To each operation with a body also go bodies that are no UTF-8, repeat a \
-name, have numbers that no type holds, or are 100,000 levels deep. What is accepted is deployed, by real git and an engine \
-that only takes notes. A text that reached a shell would leave a file. Another organization is next door: every row of the \
-database that names it, or its application, is compared before and after. Both databases; the short form takes one text \
-of twelve for each place, on SQLite, and lets every build fail.";
+The campaign builds requests from the OpenAPI document of the server, with real ids. Each request would be valid \
+except for one text: in each field of each body, in lists, as a value and as a name in objects, and in each parameter \
+of path, query and header. The texts are SQL, shell commands, options of git and docker, paths, zero bytes, line \
+breaks, escape sequences, templates, HTML, characters that change the direction of text, numbers, and long texts. \
+Each operation with a body also receives bodies that are not UTF-8, repeat a name, have numbers that no type holds, \
+or are 100,000 levels deep.\n\n\
+What the server accepts is deployed, by real git and an engine that only records its calls. A text that reached a \
+shell would create a file. There is a second organization, which the table calls `next door`: every row of the \
+database that names it, or its application, is compared before and after.\n\n\
+The long form runs on both databases. The short form tests one text of twelve in each place, on SQLite, and lets \
+every build fail.";
 
 /// The time within which everything that was accepted must finish.
 const REST: Duration = Duration::from_secs(1800);

@@ -24,10 +24,11 @@ use crate::{
 const REST: Duration = Duration::from_secs(240);
 
 const METHOD: &str = "\
-Three callers redeploy three sites and two applications in containers, make more sites, and read logs, with pauses of 40 to \
-160 ms. The server gets SIGKILL after 0.1 to 1.4 s, every eighth time while it starts, and is started again on the same \
-data. Every acknowledgement and every log line that was shown is in the ledger. At the end the server is started once \
-more, and the verifier compares. A deployment whose worker was lost three times has failed, as documented.";
+Three clients redeploy three sites and two applications in containers, create more sites, and read logs, with pauses \
+of 40 to 160 ms. The server gets SIGKILL after 0.1 to 1.4 s, every eighth time while it starts, and is started again \
+on the same data. The ledger has every acknowledgement and every log line that was shown. At the end the server is \
+started once more, and the verifier compares. A deployment whose worker was lost three times has failed, as \
+documented.";
 
 pub(crate) fn on_sqlite(options: &Options) -> Section {
     run(options, Section::new("Kills of the server, SQLite", METHOD), None)

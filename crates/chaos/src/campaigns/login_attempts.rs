@@ -21,13 +21,15 @@ use crate::{
 };
 
 const METHOD: &str = "\
-Sixteen callers guess at once, each kind of guess at an installation of its own, on SQLite. They guess the password of one \
-account; the same with another forged `X-Forwarded-For` and `Forwarded` each time; those of 200 accounts, 20 of which \
-exist; and the codes of an account whose password they know. Every tenth guess, from the 101st on, is the right one: it \
-must not get in. Another caller is many: a proxy that is trusted names another address for each guess, so that only the \
-count of failures of the account is left, and of unknown accounts none; each guess costs the server a whole look at a \
-password. Meanwhile a client with a session asks for its own user. For the control, the server believes whoever names an \
-address, and the right password comes early: somebody gets in, and is counted.";
+Sixteen clients guess at the same time, on SQLite. Each kind of guess has an installation of its own: the password of \
+one account; the same with another forged `X-Forwarded-For` and `Forwarded` in each request; the passwords of 200 \
+accounts, 20 of which exist; and the codes of an account whose password they know. Every tenth guess, from the 101st \
+on, is the right one, and must be refused.\n\n\
+A further kind of guess comes from many real addresses: a trusted proxy names another address for each guess. Then \
+only the count of failures of the account limits them, and nothing limits guesses at unknown accounts. Each guess \
+costs the server a full password verification.\n\n\
+Meanwhile a client with a session requests its own user. For the control, the server trusts every client that names \
+an address, and the right password comes early: a client gets in, and is counted.";
 
 const LOGIN: &str = "/api/v1/auth/login";
 const USER: &str = "/api/v1/user";

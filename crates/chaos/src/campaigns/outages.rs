@@ -14,9 +14,10 @@ use crate::{
 };
 
 const METHOD: &str = "\
-A PostgreSQL server of the campaign's own is stopped (`fast` and `immediate`), killed with SIGKILL, or ends all connections, \
-in turn, while callers go on as in the other campaigns. It is away for 0.2 to 4 s, in the short form for 1 s at most. Launchway is never started again. From \
-the moment at which PostgreSQL accepts connections again, deployments are asked for until one is accepted.";
+A PostgreSQL server that only this campaign uses is stopped (`fast` and `immediate`), killed with SIGKILL, or ends \
+all connections, in turn, while clients send requests as in the other campaigns. It is unavailable for 0.2 to 4 s, in \
+the short form for at most 1 s. Launchway is never restarted. From the moment when PostgreSQL accepts connections \
+again, deployments are requested until one is accepted.";
 
 /// The time within which the server must answer again.
 const GOAL: Duration = Duration::from_secs(5);

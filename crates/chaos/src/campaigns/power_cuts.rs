@@ -18,13 +18,14 @@ use crate::{
 };
 
 const METHOD: &str = "\
-`strace` writes down every `pwrite64`, `ftruncate`, `fsync` and `fdatasync` of the server on its SQLite database and \
-write-ahead log, with all bytes, while callers deploy sites without a pause. Afterwards the two files are rebuilt as a power \
-cut at a random call could have left them: what was synchronised is there, of the rest nothing, some, some sectors of 512 \
-bytes, or all up to a torn one. The verifier opens each image, has SQLite check it, and looks for everything that was \
-acknowledged before that call began. The control is the same binary with one text changed, so that its last `PRAGMA` says \
-`synchronous = NORMAL`. A disk that lies about `fsync`, and files that appear or disappear as a whole, are not part of \
-the model.";
+`strace` records every `pwrite64`, `ftruncate`, `fsync` and `fdatasync` of the server on its SQLite database and \
+write-ahead log, with all bytes, while clients deploy sites without a pause. Afterwards the two files are rebuilt as \
+a power cut at a random call could have left them. An image has everything that was synchronised. Of the other \
+changes it has none, some, some sectors of 512 bytes, or all up to a torn one.\n\n\
+The verifier opens each image, lets SQLite check it, and looks for everything that was acknowledged before that call \
+began. The control is the same binary with one string changed, so that its last `PRAGMA` is `synchronous = NORMAL`. \
+The model does not include disks that report an `fsync` as done before it is, or files that appear or disappear as a \
+whole.";
 
 /// The text in the binary that is changed for the control, and its replacement.
 const GUARDED: &[u8] = b"PRAGMA journal_size_limit = 4194304;";

@@ -24,14 +24,18 @@ use crate::{
 };
 
 const METHOD: &str = "\
-Three servers share one PostgreSQL database and one Docker engine, both of the campaign's own. Each has its own data \
-directory and its own front proxy. Two organizations have two applications each, which answer with their own names and print \
-a numbered line each second, and static sites. Every application is asked through each of the three front proxies all the \
-time. First the servers are idle; then new versions are deployed at changing servers; then all sites and applications are \
-deployed, and one of the servers gets SIGKILL while jobs are queued and running, again and again; then a running build is \
-cancelled at each of the servers in turn; then the servers are stopped and started one after the other, as by an upgrade, \
-under calls to the API. A call that meets a stopping server (503, or no connection) is repeated at the next one, and counted. At \
-the end the verifier compares records and engine.";
+Three servers share one PostgreSQL database and one Docker engine, and only this campaign uses them. Each server has \
+its own data directory and its own front proxy. Two organizations have two applications each, which answer with their \
+own names and print a numbered line each second, and static sites. Every application receives requests through each \
+of the three front proxies all the time. The steps are:\n\n\
+1. The servers are idle.\n\
+2. New versions are deployed at changing servers.\n\
+3. All sites and applications are deployed, and one of the servers gets SIGKILL while jobs are queued and running, \
+again and again.\n\
+4. A running build is cancelled at each of the servers in turn.\n\
+5. The servers are stopped and started one after the other, as in an upgrade, during calls to the API. A call that \
+reaches a stopping server (503, or no connection) is repeated at the next one, and counted.\n\n\
+At the end the verifier compares the records with the engine.";
 
 /// The pause between two requests of one thread.
 const PAUSE: Duration = Duration::from_millis(150);

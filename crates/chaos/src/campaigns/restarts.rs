@@ -19,11 +19,11 @@ use crate::{
 };
 
 const METHOD: &str = "\
-An application in a container, on an engine of the campaign's own, is restarted by the API again and again, and asked \
-through the front proxy by six clients with pauses of 5 ms, by three of them for a page that takes half a second: no \
-request may fail. Then one request gets a response that streams, and three \
-new versions are deployed one after the other behind it. Each has to answer while the stream goes on, and the stream has to \
-arrive whole: old versions stay until their last request has ended.";
+An application runs in a container on a Docker engine that only this campaign uses. It is restarted by the API again \
+and again, while six clients send requests to it through the front proxy with pauses of 5 ms. Three of them request a \
+page that takes half a second. No request may fail. Then one request gets a streamed response, and meanwhile three \
+new versions are deployed one after the other. Each version must answer while the stream is open, and the stream must \
+arrive complete: old versions stay until their last request has ended.";
 
 /// The pause between two requests.
 const PAUSE: Duration = Duration::from_millis(5);

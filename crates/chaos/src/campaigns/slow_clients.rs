@@ -19,12 +19,14 @@ use crate::{
 };
 
 const METHOD: &str = "\
-1,000 connections send their heads byte by byte, 1,000 their bodies, and 1,000 nothing, a byte a second each; a connection \
-that the server ends is replaced at once. Beside them a client asks for its own user, again and again. It does so alone, \
-and with the slow connections, in turns; the ratio of the two waits of each turn counts. Then no connection is replaced any more, and \
-each has to be ended by the server: heads have 5 s, bodies `LAUNCHWAY_BODY_TIMEOUT`, and closing may take 5 s more. For the \
-controls that setting is an hour, and a listener that ends nobody takes the place of the server. The short form has 60 of \
-each, a body timeout of 2 s, and does not judge the ratio, because other tests run beside it.";
+1,000 connections send the heads of requests byte by byte, 1,000 send bodies byte by byte, one byte per second each, \
+and 1,000 send nothing. A connection that the server closes is replaced at once. Another client requests its own user \
+again and again, alternately alone and beside the slow connections. What counts is the ratio of its two response \
+times in each turn.\n\n\
+Then connections are no longer replaced, and the server must close each one: a head has 5 s, a body \
+`LAUNCHWAY_BODY_TIMEOUT`, and closing may take 5 s more. For the controls, that setting is an hour, and a listener \
+that closes no connection replaces the server. The short form has 60 connections of each kind and a body timeout of 2 \
+s. It has no goal for the ratio, because other tests run at the same time.";
 
 /// The number of files that the campaign and the server may have open.
 const FILES: usize = 10_000;

@@ -30,10 +30,11 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     report.section("Deployments accepted");
     let seconds = effort.amount(SECONDS, 2);
     report.paragraph(&format!(
-        "{WRITERS} clients ask for deployments of {APPLICATIONS} static sites, one after the other, for {seconds} s a \
-         round, while {READERS} others read settings, a deployment, the audit trail and a log in turn, every {} ms. \
-         Accepted is what was answered, and so is durable with its audit entry and its job. Everything is on: the \
-         worker deploys meanwhile from a local repository, and the front proxy is told.",
+        "{WRITERS} clients request deployments of {APPLICATIONS} static sites, one after the other, for \
+         {seconds} s a round. Meanwhile {READERS} other clients read settings, a deployment, the audit log \
+         and a log in turn, every {} ms. A deployment is accepted when its request is answered, and is then \
+         durable with its audit entry and its job. Everything is on: the worker deploys meanwhile from a \
+         local repository, and the front proxy receives its routes.",
         PAUSE.as_millis()
     ));
     let repository = Repository::create(&folder.join("accepted-repository"), &[])?;

@@ -18,8 +18,8 @@ const LIST: &str = "/api/v1/deploy/applications";
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Command line");
     report.paragraph(&format!(
-        "Milliseconds of `launchway apps` from its start to its end, and of the same request by a new connection, in turn, \
-         with {APPLICATIONS} applications:"
+        "Milliseconds of `launchway apps` from start to exit, and of the same request on a new connection, \
+         in turn, with {APPLICATIONS} applications:"
     ));
     let repository = Repository::create(&folder.join("command-line-repository"), &[])?;
     let path = repository.path().display();

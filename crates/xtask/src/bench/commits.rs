@@ -18,9 +18,10 @@ const LEAST_SHARE: f64 = 0.5;
 pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
     report.section("Durable commits");
     report.paragraph(
-        "Commits per second, a second each, in turn, on a fresh database each time. Each changes a setting and tells \
-         the audit trail of it; all writers are of one organization, whose trail is one chain. On SQLite by \
-         `synchronous`, on PostgreSQL with its own settings.",
+        "Commits per second, measured for a second each, in turn, on a new database each time. Each commit \
+         changes a setting and adds an entry to the audit log. All writers belong to one organization, whose \
+         audit log is one hash chain. The SQLite columns name the value of `synchronous`; PostgreSQL has its \
+         own settings.",
     );
     let postgres = postgres::Server::start(postgres::Durability::Machine)?;
     let mut durable = vec![Sample::default(); WRITERS.len()];

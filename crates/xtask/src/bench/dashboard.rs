@@ -32,10 +32,10 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     let seconds = effort.amount(SECONDS, 1);
     let applications = effort.amount(APPLICATIONS, 20);
     report.paragraph(&format!(
-        "`GET {PAGE}` against `GET {LIST}`, with {applications} static sites on SQLite and a session: \
-         `wrk -t1 -c32 -d{seconds}s` on each in turn. {VIEWERS} viewers of that page fetch it every \
-         {} s, and name the version that they have; {VIEWERS} viewers of a log keep an event stream open. Their cost is the processor time of \
-         the server beyond that without viewers.",
+        "`GET {PAGE}` is compared with `GET {LIST}`, with {applications} static sites on SQLite and a \
+         session: `wrk -t1 -c32 -d{seconds}s` on each in turn. {VIEWERS} viewers of that page fetch it every \
+         {} s with the entity tag of the version that they have; {VIEWERS} viewers of a log keep an event \
+         stream open. Their cost is the CPU time of the server, less its CPU time without viewers.",
         REFRESH.as_secs()
     ));
     let repository = Repository::create(&folder.join("dashboard-repository"), &[])?;

@@ -24,8 +24,8 @@ pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {
         longest.push(last.iter().map(|(_, _, milliseconds)| *milliseconds).fold(0.0, f64::max));
     }
     report.paragraph(
-        "Processor time until a hostile definition of an extension is read or refused, the longest of five; of \
-         the last round:",
+        "CPU time until a hostile definition of an extension is read or refused: the longest of five, in the \
+         last round:",
     );
     report.columns("definition | bytes | ms");
     for (name, bytes, milliseconds) in last {

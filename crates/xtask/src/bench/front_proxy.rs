@@ -27,8 +27,9 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     report.section("Front proxy");
     let seconds = effort.amount(SECONDS, 1);
     report.paragraph(&format!(
-        "An answer of 1 KiB by a bare hyper server, direct, through Launchway's proxy with its access log, and through Caddy: \
-         `wrk -t1 -c{CONNECTIONS} -d{seconds}s` on each in turn, connections kept. CPU is that of the proxy alone."
+        "A bare hyper server answers with 1 KiB: directly, through Launchway's proxy with its access log, \
+         and through Caddy. `wrk -t1 -c{CONNECTIONS} -d{seconds}s` runs on each in turn, with persistent \
+         connections. CPU is the time of the proxy alone."
     ));
     report.columns(
         "round | direct req/s | Launchway req/s | Caddy req/s | ratio | Launchway CPU µs | Caddy CPU µs | \

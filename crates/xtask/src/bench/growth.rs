@@ -27,14 +27,15 @@ const FILTERED_REQUESTS: u32 = 10;
 const FILTERS: [&str; 4] = ["actor=grace", "resource_type=user", "search=theme-999", "search=nowhere"];
 
 const METHOD: &str = "\
-Each server has so many applications, names of applications, deployments, jobs, audit entries of one organization and log \
-lines. They were made from one application that the API made and deployed: each table got so many copies of its row, by \
-one `INSERT … SELECT`, with ids, names and numbers made of the copy's number. Numbers of entries and lines go on without a \
-gap and their heads follow; the hashes of the entries are copies. No application has more than 190,000 lines, because a \
-server keeps 200,000. PostgreSQL was vacuumed and analyzed behind it, as it does by itself in time; SQLite was left as it \
-is. One client asks the four servers of a database in turn, request by request. Deployments that are asked for lie all \
-over the table. The worker is on, with a deployment whose code host does not answer, so that those which are asked for \
-meanwhile wait.";
+Each server has the given number of rows of each kind: applications, names of applications, deployments, jobs, audit \
+entries of one organization, and log lines. The rows are copies of one application that the API created and deployed: \
+for each table, one `INSERT … SELECT` copied its row, and derived ids, names and numbers from the number of the copy. \
+Entries and lines are numbered without a gap, and their heads match; the hashes of the entries are copies. No \
+application has more than 190,000 lines, because a server keeps 200,000. PostgreSQL was vacuumed and analyzed \
+afterwards, as it does by itself in time; SQLite was left as it was.\n\n\
+One client sends requests to the four servers of a database in turn, one by one. The deployments that it requests are \
+spread over the whole table. The worker is on, with a deployment whose code host does not answer, so that deployments \
+that are requested meanwhile wait.";
 
 /// Queries servers with tables of different sizes in turn.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
@@ -165,7 +166,7 @@ fn ask(installation: &mut Installation, connection: &mut Connection, request: Re
 }
 
 fn report_filters(report: &mut Report, longest: &Installation) -> Result<()> {
-    report.paragraph("A filter of the audit trail costs what it has to look at. On the longest, in ms:");
+    report.paragraph("A filter of the audit log costs what it has to read. On the longest log, in ms:");
     report.columns("filter | p50");
     for filter in FILTERS {
         let mut connection = longest.connect()?;

@@ -40,13 +40,15 @@ const LIST_MS: f64 = 50.0;
 const SWITCH_RATIO: f64 = 1.5;
 
 const METHOD: &str = "\
-The `dist` build on SQLite, with its front proxy, in one organization of so many applications. Each is a static site with \
-three host names, two versions with their folders, and 1,000 log lines. The repositories of the server stored them, so that \
-hashes, heads, counters and secrets are as ever; the log of an organization may have 16 GiB. The engine is a fake one without \
-containers. A start begins with the process, beside a running front proxy, and ends with the first answer. CPU when idle is \
-the time of the server process by `/proc/<pid>/stat` in 60 seconds, that of all installations at the same time; resident memory follows that. Lists are asked for by four \
-connections, each of which pauses for 10 ms behind an answer. A switch is the redeployment of one static site from a local \
-repository, from the request until the front proxy serves the new page; the installations take turns.";
+The `dist` build on SQLite, with its front proxy, in one organization with the given number of applications. Each \
+application is a static site with three host names, two versions with their folders, and 1,000 log lines. They were \
+stored by the database repositories of the server, so hashes, heads, counters and secrets are as in any installation. \
+The log of an organization may have 16 GiB. The engine is a fake one without containers.\n\n\
+A start begins with the process, beside a running front proxy, and ends with the first answer. CPU when idle is the \
+time of the server process in 60 seconds, from `/proc/<pid>/stat`, for all installations at the same time; resident \
+memory is read after that. Four connections request the lists; each pauses for 10 ms after an answer. A switch is the \
+redeployment of one static site from a local repository, from the request until the front proxy serves the new page. \
+The installations take turns.";
 
 /// Measures installations of several sizes; the largest one has the goals.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {

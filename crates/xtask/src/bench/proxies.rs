@@ -22,11 +22,12 @@ const LEAST_RATIO: f64 = 0.8;
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Proxies");
     report.paragraph(&format!(
-        "Launchway's front proxy, nginx, HAProxy and Caddy before the same bare hyper server, each with as many threads or \
-         processes as the machine has processors, and with its access log on: `wrk -t1` on each in turn. Bodies are of 1 KiB \
-         unless the row says otherwise. New: a connection, and over TLS a full handshake (P-256), for each request. Site: \
-         files of the same folder, which HAProxy does not serve. CPU is that of all processes of the proxy. Ratios are \
-         medians of those of {} rounds; above 1 Launchway is better.",
+        "Launchway's front proxy, nginx, HAProxy and Caddy in front of the same bare hyper server, each with \
+         its access log on, and with as many threads or processes as the machine has processors: `wrk -t1` \
+         on each in turn. Bodies have 1 KiB unless the row says otherwise. `new` means a new connection for \
+         each request, and over TLS a full handshake (P-256). `site` means files of the same folder, which \
+         HAProxy does not serve. CPU is the time of all processes of the proxy. Ratios are the medians of \
+         the ratios of {} rounds; above 1, Launchway is better.",
         effort.rounds(ROUNDS)
     ));
     report.columns(
@@ -43,7 +44,7 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     let failures = measured.iter().flat_map(|(_, results)| &results.failures);
     let failures: Vec<&str> = failures.map(String::as_str).collect();
     if !failures.is_empty() {
-        report.paragraph(&format!("Runs that failed, and count for nothing: {}.", failures.join("; ")));
+        report.paragraph(&format!("Runs that failed and are not counted: {}.", failures.join("; ")));
     }
     draw(report, &measured);
     for (load, results) in measured {

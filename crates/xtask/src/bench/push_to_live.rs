@@ -91,9 +91,10 @@ impl Builder {
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Push to live");
     report.paragraph(
-        "Seconds from a commit to a container that answers, a small image, in turn. From the request to live, and from `git push` to \
-         its end, which is when the version is live, over the same git and docker commands; the push by hand goes to a bare \
-         repository on the same disk.",
+        "Seconds from a commit to a container that answers, for a small image, in turn. Launchway is \
+         measured from the request until the version is live, and from `git push` to its end, which is when \
+         the version is live. Both are compared with the same git and docker commands by hand. The push by \
+         hand goes to a bare repository on the same disk.",
     );
     base_image(&folder.join("base"))?;
     // The server is the first process of its container, which ignores the usual signal and would be waited for.

@@ -28,8 +28,8 @@ pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Res
     report.section("Authenticated reads");
     let seconds = effort.amount(SECONDS, 1);
     report.paragraph(&format!(
-        "Each with a session on SQLite, its tables {ROWS} rows long, against actix-web serializing the same JSON \
-         bare: `wrk -t1 -c32 -d{seconds}s` on each in turn."
+        "Each request has a session, on SQLite, with tables of {ROWS} rows. It is compared with a bare \
+         actix-web handler that serializes the same JSON: `wrk -t1 -c32 -d{seconds}s` on each in turn."
     ));
     let repository = Repository::create(&folder.join("reads-repository"), &[])?;
     let place = |name: &str, database| Place {

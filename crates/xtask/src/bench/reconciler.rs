@@ -34,14 +34,16 @@ const QUICK_SECONDS: u32 = 15;
 const WARM_UP_SECONDS: u32 = 45;
 
 const METHOD: &str = "\
-The `dist` build on SQLite, with its front proxy, 1,000 applications and a live version with one container for each. The \
-engine is a fake one on a unix socket, which describes 1,000 containers that have been up for two hours, and sends events \
-when it is told to. Each container has a loopback address of its own, and one listener answers the checks (`GET /`) of all. \
-No container prints anything. The client of docker is a shell script, which is cheaper than the real one. CPU is the \
-time of the server process in user and kernel mode by `/proc/<pid>/stat`; that of the programs which it starts is counted \
-apart, and that of the engine, the proxy and the listener not at all. A look is what one more `GET /containers/json` costs \
-while events come, with the comparison, the records and the round of assessments that belong to it. While logs are \
-held, the request for the log of one container is not answered, so that no other is collected.";
+The `dist` build on SQLite, with its front proxy and 1,000 applications, each with a live version in one container. \
+The engine is a fake one on a unix socket. It describes 1,000 containers that have been up for two hours, and sends \
+events when the benchmark requests them. Each container has a loopback address of its own, and one listener answers \
+the checks (`GET /`) of all. No container prints anything. The docker client is a shell script, which costs less than \
+the real one.\n\n\
+CPU is the time of the server process in user and kernel mode, from `/proc/<pid>/stat`. The time of the programs that \
+it starts is counted separately. The time of the engine, the proxy and the listener is not counted. A look is the \
+cost of one more `GET /containers/json` while events arrive, with the comparison, the records and the round of \
+assessments that belong to it. While logs are held, the request for the log of one container is not answered, so that \
+no other log is collected.";
 
 /// Measures the server while it idles, and while events make it reconcile more often.
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {

@@ -12,10 +12,11 @@ const SECTION_COLUMN: &str = "section";
 
 /// The heading of the table that [`crate::bench::compare`] reads.
 pub(crate) const FIGURES: &str = "## Figures";
-const EXPLANATION: &str = "Median, least and greatest of the rounds. `cargo xtask bench --compare` reads this table: two \
-                           reports agree where the spreads of ratios and of sizes overlap. What is counted in time is of \
-                           the machine's moment, and is shown as a ratio to a probe as well, which runs before and after \
-                           each section: rates as so many for 1,000 of its steps, times as so many of its steps.";
+const EXPLANATION: &str = "\
+Median, least and greatest value of the rounds. `cargo xtask bench --compare` reads this table: two reports agree if \
+the spreads of ratios and of sizes overlap. Times and rates depend on the state of the machine. They are therefore \
+also shown as a ratio to a probe, which runs before and after each section: rates as the number for 1,000 of its \
+steps, times as a number of its steps.";
 
 /// The sections that were measured.
 #[derive(Debug, Default)]

@@ -27,10 +27,11 @@ const LINES_A_CALL: &str = "500";
 const SECONDS: u32 = 12;
 
 const METHOD: &str = "\
-Milliseconds of one page with its total, by the repository itself, in an audit log of a million entries and in a log of \
-200,000 lines, on a fresh database. A scan is a search before anything is indexed. The first search is on a database that \
-was just opened; later ones have the counts of blocks that did not change. A term with few matches is found by the index \
-alone. The matches of a common one have to be counted once, by a scan, unless it has three characters.";
+Milliseconds for one page with its total, by direct calls to the repository in `crates/database`, in an audit log of \
+a million entries and in a log of 200,000 lines, on a new database. `scan` is a search before anything is indexed. \
+`first` is the first search after the database was opened; `later` searches have the counts of the blocks that did \
+not change. A term with few matches is found by the index alone. The matches of a common term must be counted once by \
+a scan, unless it has three characters.";
 
 /// Measures terms from rare to common on both databases, and writes with and without an index.
 pub(crate) fn measure(report: &mut Report, effort: Effort) -> Result<()> {

@@ -18,8 +18,8 @@ const IDLE_MEGABYTES: f64 = 20.0;
 pub(crate) fn measure(report: &mut Report, folder: &Path, effort: Effort) -> Result<()> {
     report.section("Start-up");
     report.paragraph(
-        "From the start of the process, on an empty data folder and without a front proxy, to the first answer; \
-         then the memory after a second of idling.",
+        "The time from the start of the process to the first answer, on an empty data directory and without \
+         a front proxy; then the memory after a second without requests.",
     );
     let [mut first_answers, mut resident]: [Sample; 2] = Default::default();
     for start in 0..effort.rounds(STARTS) {

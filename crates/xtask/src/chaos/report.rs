@@ -13,9 +13,9 @@ const HEAD: &str = "\
 # Reliability
 
 The guarantees that hold when the server, its database, its disk or its clock fails, or when a client is hostile.
-Each section is what a campaign of `crates/chaos` printed when it was last run in its long form; `cargo xtask test` runs
-the short forms of all of them, except `conformance`, which needs `schemathesis`, or `pip`, which then installs it, and
-`swarm`, which takes ten minutes.
+Each section is the output of a campaign of `crates/chaos` from its last run in the long form. `cargo xtask test` runs
+the short forms of all campaigns except two: `conformance`, which needs `schemathesis`, or `pip`, which then installs
+it; and `swarm`, which takes ten minutes.
 
 ```sh
 cargo xtask chaos                                      # the short forms
@@ -23,15 +23,17 @@ cargo xtask chaos kills-sqlite --long --kills 1000     # one campaign as a repor
 cargo xtask chaos --long --report docs/reliability.md  # everything on this page
 ```
 
-Callers note in a **ledger** what they were answered: deployments that were accepted, log lines that were shown. A program
-of its own, `launchway-verify`, compares the ledger with the database, by plain SQL, and with the engine, by labels; it
-shares no code with the server and asks it nothing. It also looks for deployments and jobs that are not at their end, gaps
-in logs, containers that no live version is recorded with, live versions without their container, and damage.
+Clients record the answers that they receive in a **ledger**: deployments that were accepted, log lines that were
+shown. A separate program, `launchway-verify`, compares the ledger with the database, by plain SQL, and with the engine,
+by labels. It shares no code with the server and sends it no requests. It also looks for deployments and jobs that have
+not finished (in the tables: that are not at their end), gaps in logs, containers that belong to no live version, live
+versions without their container, and damage.
 
-From `slow-clients` on nothing fails: clients misuse the server, which has to keep serving all others as before.
+In the campaigns from `slow-clients` to `conformance` nothing fails: clients misuse the server, which must serve all
+other clients as before.
 
-A row that begins with **control** is about the campaign itself: a guard was removed, or a loss invented, and that has to
-be noticed. A figure that is not its goal is marked FAIL, and ends the command with 1.
+A row that begins with **control** tests the campaign itself: a guard was removed, or a loss was invented, and the
+campaign must detect it. A figure that misses its goal is marked FAIL, and the command exits with status 1.
 ";
 
 /// Replaces the section of a campaign. The page is read at once before, so that campaigns may run
@@ -39,7 +41,7 @@ be noticed. A figure that is not its goal is marked FAIL, and ends the command w
 pub(crate) fn put(file: &Path, name: &str, told: &str, circumstances: &str) -> Result<()> {
     let told = match told.split_once("\n\n") {
         Some((title, rest)) => format!("{title}\n\n{circumstances}\n\n{}\n", rest.trim()),
-        None => format!("## {name}\n\n{circumstances}\n\n**It did not come to its end.**\n"),
+        None => format!("## {name}\n\n{circumstances}\n\n**The campaign did not finish.**\n"),
     };
     let page = match fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -98,6 +100,6 @@ mod tests {
         let scratch = Scratch::create(&env::temp_dir(), "scratch", &[]).unwrap();
         let file = scratch.path().join("page.md");
         put(&file, "outages", "", "Today.").unwrap();
-        assert!(fs::read_to_string(&file).unwrap().contains("**It did not come to its end.**"));
+        assert!(fs::read_to_string(&file).unwrap().contains("**The campaign did not finish.**"));
     }
 }
