@@ -194,16 +194,18 @@ impl Reconciler {
 
     async fn run_reconciliation(self: &Arc<Self>) {
         let (mut last_look, replica) = (None, &self.context.replica);
+        let mut was_leader = replica.is_leader();
         loop {
-            let was_leader = replica.is_leader();
             let has_news = tokio::select! {
                 has_news = self.ports.inventory.wait_for_events(self.timings.round) => has_news,
                 () = self.changed.notified() => false,
-                // The last leader may have missed changes, and this server has seen them already.
-                () = replica.wait_for_leadership(), if !was_leader => true,
+                () = replica.wait_for_leadership(), if !was_leader => false,
             };
-            let began = Instant::now();
-            if has_news || last_look.is_none_or(|last| began - last >= self.timings.look) {
+            let (began, is_leader) = (Instant::now(), replica.is_leader());
+            // The last leader may have missed changes, and this server has seen them already.
+            let leads_now = is_leader && !was_leader;
+            was_leader = is_leader;
+            if has_news || leads_now || last_look.is_none_or(|last| began - last >= self.timings.look) {
                 last_look = self.look().await.then_some(began);
             }
             self.assess_all().await;

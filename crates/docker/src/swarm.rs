@@ -18,6 +18,7 @@ mod inventory;
 mod placement;
 mod records;
 mod registry;
+mod removal;
 mod startup;
 
 use std::{collections::BTreeSet, net::IpAddr, str::FromStr, sync::Arc};

@@ -24,7 +24,7 @@ pub const ROUTE_LEASE: Duration = Duration::from_secs(20);
 /// The longest drain that a replica is waited for: a front proxy ends each before that.
 pub const LONGEST_DRAIN: Duration = Duration::from_secs(25 * 60 * 60);
 /// The duration of a leadership without a heartbeat.
-pub const LEADERSHIP: Duration = Duration::from_secs(6);
+pub const LEADERSHIP: Duration = Duration::from_secs(8);
 /// The time after which the record of a dead replica is deleted.
 pub const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 /// The largest difference between the clocks of a server and of the database with which it is ready.

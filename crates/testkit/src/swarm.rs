@@ -30,6 +30,8 @@ const HOST_ADDRESS: &str = "10.78.0.1";
 /// The network of all machines.
 const NETWORK: &str = "10.78.0.0/24";
 const REGISTRY_PORT: u16 = 5005;
+/// The heartbeat of nodes that `docs/several-machines.md` recommends.
+const HEARTBEAT: &str = "4s";
 
 /// A Swarm, whose nodes are numbered from 1. The first ones are managers.
 pub struct SwarmLab {
@@ -68,7 +70,7 @@ impl SwarmLab {
         }
         lab.docker(
             1,
-            &["swarm", "init", "--advertise-addr", &lab.address(1), "--dispatcher-heartbeat", "2s"],
+            &["swarm", "init", "--advertise-addr", &lab.address(1), "--dispatcher-heartbeat", HEARTBEAT],
         );
         let first = format!("{}:2377", lab.address(1));
         for node in 2..=nodes {

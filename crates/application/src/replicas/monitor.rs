@@ -1,6 +1,7 @@
 //! The heartbeats of this server.
 
 use std::{
+    convert::Infallible,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -20,6 +21,10 @@ use super::{OwnReplica, Shared};
 
 /// The interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// The interval after a heartbeat that failed.
+const RETRY: Duration = Duration::from_millis(250);
+/// The timeout of a heartbeat: several fit into a term.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time before the end of a term at which this server stops to act as the leader.
 const MARGIN: Duration = Duration::from_secs(2);
 /// The interval at which the engine is identified again.
@@ -55,7 +60,8 @@ pub struct ReplicaMonitor {
     ports: ReplicaMonitorPorts,
     shared: Arc<Shared>,
     replica: Replica,
-    identified: Option<Instant>,
+    /// The engine answered at the start.
+    is_identified: bool,
     /// The clocks were compared.
     has_sample: bool,
 }
@@ -70,10 +76,10 @@ impl ReplicaMonitor {
         replica: Replica,
     ) -> Result<Result<Self, ReplicaEnd>, StoreError> {
         let engine = timeout(ENGINE_TIMEOUT, ports.engine.engine_id()).await.ok().flatten();
-        let identified = engine.is_some().then(Instant::now);
+        let is_identified = engine.is_some();
         let replica = Replica { engine, ..replica };
         let shared = Arc::new(Shared::new(replica.clone(), Arc::clone(&ports.registry)));
-        let mut monitor = Self { ports, shared, replica, identified, has_sample: false };
+        let mut monitor = Self { ports, shared, replica, is_identified, has_sample: false };
         let (sent, local) = (Instant::now(), monitor.ports.clock.now());
         let pulse = monitor.ports.registry.register(&monitor.replica).await?;
         Ok(match monitor.accept(&pulse, sent, local) {
@@ -93,39 +99,41 @@ impl ReplicaMonitor {
 
     /// Sends heartbeats until `stop` is true, and then ends the registration. Returns early if this server must not go on.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Option<ReplicaEnd> {
-        loop {
-            let is_stopped = tokio::select! {
-                () = sleep(HEARTBEAT) => false,
-                _ = stop.wait_for(|stop| *stop) => true,
-            };
-            if is_stopped {
-                self.leave().await;
-                return None;
-            }
-            if let Some(end) = self.beat().await {
-                self.leave().await;
-                return Some(end);
-            }
-        }
+        let (found, engine) = watch::channel(None);
+        // An engine that does not answer must not delay heartbeats.
+        let identification = identify(Arc::clone(&self.ports.engine), self.is_identified, found);
+        let end = tokio::select! {
+            end = self.send_heartbeats(engine) => Some(end),
+            never = identification => match never {},
+            _ = stop.wait_for(|stop| *stop) => None,
+        };
+        self.leave().await;
+        end
     }
 
-    async fn beat(&mut self) -> Option<ReplicaEnd> {
-        if self.identified.is_none_or(|identified| identified.elapsed() >= IDENTIFY) {
-            let engine = timeout(ENGINE_TIMEOUT, self.ports.engine.engine_id()).await.ok().flatten();
-            self.identified = engine.is_some().then(Instant::now);
-            self.replica.engine = engine.or(self.replica.engine.take());
-        }
-        let (sent, local) = (Instant::now(), self.ports.clock.now());
-        match timeout(LEADERSHIP, self.ports.registry.heartbeat(&self.replica)).await {
-            Ok(Ok(pulse)) => self.accept(&pulse, sent, local),
-            Ok(Err(StoreError::Stale)) => Some(ReplicaEnd::SameId),
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "heartbeat failed");
-                None
+    /// Sends heartbeats until this server must not go on.
+    async fn send_heartbeats(&mut self, engine: watch::Receiver<Option<String>>) -> ReplicaEnd {
+        let mut pause = HEARTBEAT;
+        loop {
+            sleep(pause).await;
+            if let Some(engine) = engine.borrow().clone() {
+                self.replica.engine = Some(engine);
             }
-            Err(_elapsed) => {
-                tracing::warn!("heartbeat timed out");
-                None
+            let (sent, local) = (Instant::now(), self.ports.clock.now());
+            match timeout(HEARTBEAT_TIMEOUT, self.ports.registry.heartbeat(&self.replica)).await {
+                Ok(Ok(pulse)) => match self.accept(&pulse, sent, local) {
+                    Some(end) => return end,
+                    None => pause = HEARTBEAT,
+                },
+                Ok(Err(StoreError::Stale)) => return ReplicaEnd::SameId,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "heartbeat failed");
+                    pause = RETRY;
+                }
+                Err(_elapsed) => {
+                    tracing::warn!("heartbeat timed out");
+                    pause = RETRY;
+                }
             }
         }
     }
@@ -157,6 +165,22 @@ impl ReplicaMonitor {
         self.shared.leadership.send_replace(None);
         if let Err(error) = self.ports.registry.leave(self.replica.id, self.replica.boot).await {
             tracing::warn!(%error, "registration of this replica could not be ended");
+        }
+    }
+}
+
+/// Identifies the engine from time to time: it may be another one after its restart.
+async fn identify(
+    engine: Arc<dyn EngineIdentity>,
+    mut is_identified: bool,
+    found: watch::Sender<Option<String>>,
+) -> Infallible {
+    loop {
+        sleep(if is_identified { IDENTIFY } else { HEARTBEAT }).await;
+        let id = timeout(ENGINE_TIMEOUT, engine.engine_id()).await.ok().flatten();
+        is_identified = id.is_some();
+        if is_identified {
+            found.send_replace(id);
         }
     }
 }

@@ -95,11 +95,8 @@ impl Docker {
         id.trim().parse().map_err(|_not_an_id| unreadable())
     }
 
-    /// Removes services with their containers. One that is gone is no error.
-    pub(crate) async fn remove_services(&self, services: &[ContainerId]) -> Result<(), EngineError> {
-        if services.is_empty() {
-            return Ok(());
-        }
+    /// Removes services without tasks that Swarm removes at the same time. One that is gone is no error.
+    pub(crate) async fn remove_settled_services(&self, services: &[ContainerId]) -> Result<(), EngineError> {
         let call = self.call(&["service", "rm"]);
         match self.answer_of_managers(call.args(services.iter().map(ContainerId::as_str))).await {
             Err(failure) if !failure.is_only_about_missing_objects() => Err(failure),

@@ -139,6 +139,7 @@ mod tests {
             changed_at: at(created),
             state,
             is_wanted: !matches!(state, TaskState::Failed | TaskState::Complete | TaskState::Ended),
+            is_removed: false,
             error: String::new(),
             exit_code: (state == TaskState::Failed).then_some(3),
             has_container: true,

@@ -327,12 +327,7 @@ impl SwarmEngine {
 
     /// Returns the tasks of a service.
     pub(super) async fn tasks(&self, service: &ContainerId) -> Result<Vec<Task>, StepError> {
-        let filters = Filters::from([("service", vec![service.as_str().to_owned()])]);
-        match self.engine.docker.list_tasks(&filters).await {
-            // The manager rejects a filter by a service that it does not have.
-            Err(EngineError::Unavailable(why)) if why.contains("404") => Ok(Vec::new()),
-            listed => listed.map_err(EngineError::or_fault),
-        }
+        self.engine.docker.tasks_of(service).await.map_err(EngineError::or_fault)
     }
 
     pub(super) async fn cluster_nodes(&self) -> Result<Nodes, StepError> {

@@ -24,23 +24,24 @@ use super::{
     records::{Task, TaskState},
 };
 use crate::{
+    containers::Filters,
     errors::EngineError,
     inventory::settled_lines,
-    labels,
+    labels::{self, Label},
     lines::{Lines, StampedLine},
     socket::{LogRange, LogSource, SocketError},
 };
 
 /// The interval at which the managers are asked for changes: containers of other nodes cause no events.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// The same after a change, which others often follow: a node is lost, and containers start elsewhere.
+/// The same after a node was lost, or is back: containers start elsewhere soon.
 const ASK_SOON: Duration = Duration::from_millis(250);
-/// The time after a change for which the managers are asked more often.
+/// The time after a change of a node for which the managers are asked more often.
 const UNSETTLED: Duration = Duration::from_secs(10);
 /// The timeout of reading the output of one task. The manager waits forever for a node that is cut off.
 const LOG_TIME: Duration = Duration::from_secs(5);
 
-/// The states of tasks and nodes that were seen last, and the time since which they have been the same.
+/// The states of tasks and nodes that were seen last, and the time at which a node changed.
 #[derive(Debug, Default)]
 pub(super) struct LastStates(Mutex<Option<(States, Instant)>>);
 
@@ -56,17 +57,16 @@ impl LastStates {
     fn is_new(&self, now: States) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = seen.as_ref().is_none_or(|(last, _)| *last != now);
-        if is_new {
-            *seen = Some((now, Instant::now()));
-        }
+        let changed_at = seen.take().filter(|(last, _)| last.nodes == now.nodes).map(|(_, at)| at);
+        *seen = Some((now, changed_at.unwrap_or_else(Instant::now)));
         is_new
     }
 
     /// Returns the time after which the managers are asked again.
     fn interval(&self) -> Duration {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_settled = seen.as_ref().is_some_and(|(_, since)| since.elapsed() >= UNSETTLED);
-        if is_settled { ASK_EVERY } else { ASK_SOON }
+        let is_unsettled = seen.as_ref().is_some_and(|(_, changed_at)| changed_at.elapsed() < UNSETTLED);
+        if is_unsettled { ASK_SOON } else { ASK_EVERY }
     }
 }
 
@@ -136,8 +136,8 @@ impl SwarmEngine {
     async fn wait_for_tasks(&self, max_wait: Duration) -> bool {
         let deadline = Instant::now() + max_wait;
         loop {
-            let is_new = match self.cluster(&[]).await {
-                Ok(cluster) => self.news.is_new(states(cluster)),
+            let is_new = match self.states().await {
+                Ok(states) => self.news.is_new(states),
                 // The next scan reports it.
                 Err(_unavailable) => false,
             };
@@ -147,6 +147,16 @@ impl SwarmEngine {
             }
             sleep(self.news.interval().min(left)).await;
         }
+    }
+
+    async fn states(&self) -> Result<States, EngineError> {
+        let ours = Label::of_instance(self.engine.options.instance).as_str().to_owned();
+        let filters = Filters::from([("label", vec![ours])]);
+        let docker = &self.engine.docker;
+        let (tasks, nodes) = tokio::try_join!(docker.list_tasks(&filters), docker.list_nodes())?;
+        let tasks = tasks.into_iter().map(|task| (task.id, (task.state, task.is_wanted)));
+        let nodes = nodes.0.into_values().map(|node| (node.id.to_string(), node.is_ready));
+        Ok(States { tasks: tasks.collect(), nodes: nodes.collect() })
     }
 
     /// Returns the services of this installation.
@@ -251,26 +261,26 @@ impl SwarmEngine {
     }
 }
 
-fn states(cluster: Cluster) -> States {
-    let tasks = cluster.tasks.into_iter().map(|task| (task.id, (task.state, task.is_wanted)));
-    let nodes = cluster.nodes.0.into_values().map(|node| (node.id.to_string(), node.is_ready));
-    States { tasks: tasks.collect(), nodes: nodes.collect() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn managers_are_asked_more_often_after_a_change() {
-        let states = |is_ready| States { tasks: BTreeMap::new(), nodes: [("a".to_owned(), is_ready)].into() };
+    async fn managers_are_asked_more_often_after_a_change_of_a_node() {
+        let states = |task, is_ready| States {
+            tasks: [("a".repeat(25).parse().unwrap(), (task, true))].into(),
+            nodes: [("a".to_owned(), is_ready)].into(),
+        };
         let last = LastStates::default();
-        assert!(last.is_new(states(true)) && !last.is_new(states(true)));
+        assert_eq!(last.interval(), ASK_EVERY);
+        let first = || states(TaskState::Running, true);
+        assert!(last.is_new(first()) && !last.is_new(first()));
         assert_eq!(last.interval(), ASK_SOON);
         tokio::time::advance(UNSETTLED).await;
-        assert!(!last.is_new(states(true)));
+        // A container that ends all the time costs nothing more.
+        assert!(last.is_new(states(TaskState::Failed, true)));
         assert_eq!(last.interval(), ASK_EVERY);
-        assert!(last.is_new(states(false)));
+        assert!(last.is_new(states(TaskState::Failed, false)));
         assert_eq!(last.interval(), ASK_SOON);
     }
 }

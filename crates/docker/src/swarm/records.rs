@@ -3,19 +3,24 @@
 use std::{
     collections::{BTreeMap, HashMap},
     net::{IpAddr, SocketAddr},
-    time::{Duration, Instant},
+    pin::pin,
+    time::Duration,
 };
 
 use chrono::DateTime;
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use hyper::{StatusCode, body::Bytes};
+use futures_util::{
+    StreamExt as _,
+    future::{Either, select},
+    stream::FuturesUnordered,
+};
+use hyper::StatusCode;
 use launchway_domain::{
     clock::Timestamp,
     deployments::ContainerId,
     nodes::{Node, NodeAvailability, NodeId, NodeRole},
 };
 use serde::{Deserialize, de::DeserializeOwned};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{NodeConstraint, TaskId};
 use crate::{
@@ -23,7 +28,7 @@ use crate::{
     containers::Filters,
     errors::EngineError,
     labels::{self, Label},
-    socket::{SocketError, SwarmObjects},
+    socket::{Socket, SocketError, SwarmObjects},
 };
 
 /// The timeout of a list, and the time that managers without a leader get to elect one: it takes about eleven seconds when
@@ -34,6 +39,8 @@ const LIST_TIME: Duration = Duration::from_secs(15);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// The pause before a manager without a leader is asked again.
 const ELECTION_PAUSE: Duration = Duration::from_millis(500);
+/// The answer of a manager that knows no leader.
+const NO_LEADER: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
 
 /// A service with one container.
 #[derive(Debug, Clone)]
@@ -73,6 +80,8 @@ pub(super) struct Task {
     pub(super) state: TaskState,
     /// True if Swarm wants it to run, or to wait for its turn to do so.
     pub(super) is_wanted: bool,
+    /// True if Swarm removes it as soon as it has ended.
+    pub(super) is_removed: bool,
     /// The error that the engine or the scheduler reported.
     pub(super) error: String,
     /// The exit code of its program, if that was started.
@@ -165,7 +174,8 @@ impl Docker {
     /// Waits until the managers of the Swarm have a leader, so that the next command is passed on to one. A manager holds
     /// a command that it passed on to a leader that is lost for 20 seconds, also if there is another leader by then.
     pub(crate) async fn wait_for_leader(&self) -> Result<(), EngineError> {
-        self.swarm_answer(SwarmObjects::Nodes, &Filters::default()).await.map(drop)
+        let socket = self.swarm_socket().await?;
+        within_list_time(find_leader(socket)).await.map_err(of_managers)
     }
 
     async fn swarm_list<T: DeserializeOwned>(
@@ -173,42 +183,63 @@ impl Docker {
         objects: SwarmObjects,
         filters: &Filters,
     ) -> Result<Vec<T>, EngineError> {
-        let listed = self.swarm_answer(objects, filters).await?;
+        let socket = self.swarm_socket().await?;
+        let list = || socket.swarm_objects(objects, filters, LIST_TIME);
+        let again = async {
+            sleep(ASK_AGAIN).await;
+            find_leader(socket).await?;
+            list().await
+        };
+        let listed = within_list_time(async {
+            match select(pin!(list()), pin!(again)).await {
+                // The managers elect a leader.
+                Either::Left((Err(SocketError::Status(NO_LEADER)), again)) => again.await,
+                Either::Left((listed, _)) | Either::Right((listed, _)) => listed,
+            }
+        });
+        let listed = listed.await.map_err(of_managers)?;
         serde_json::from_slice(&listed).map_err(|_unexpected| unreadable())
     }
 
-    /// Returns a list of the managers. They are asked again while they elect a leader.
-    async fn swarm_answer(&self, objects: SwarmObjects, filters: &Filters) -> Result<Bytes, EngineError> {
+    async fn swarm_socket(&self) -> Result<&Socket, EngineError> {
         let no_socket = || EngineError::Unavailable("Swarm needs the Unix socket of the engine".to_owned());
-        let socket = self.socket().await.ok_or_else(no_socket)?;
-        let until = Instant::now() + LIST_TIME;
-        let ask = || socket.swarm_objects(objects, filters, LIST_TIME);
-        let mut asked = FuturesUnordered::from_iter([ask()]);
-        loop {
-            let answer = tokio::select! {
-                Some(answer) = asked.next() => answer,
-                () = sleep(ASK_AGAIN) => {
-                    asked.push(ask());
-                    continue;
-                }
-            };
-            match answer {
-                // The managers elect a leader.
-                Err(SocketError::Status(StatusCode::INTERNAL_SERVER_ERROR)) if Instant::now() < until => {
-                    sleep(ELECTION_PAUSE).await;
-                    asked.push(ask());
-                }
-                Err(SocketError::Status(StatusCode::INTERNAL_SERVER_ERROR)) => {
-                    let reason =
-                        "the manager answered 500: the Swarm may have no leader, see `docker node ls`";
-                    return Err(EngineError::Unavailable(reason.to_owned()));
-                }
-                Err(SocketError::Status(status)) => {
-                    return Err(EngineError::Unavailable(format!("the manager answered {status}")));
-                }
-                listed => return Ok(listed?),
-            }
+        self.socket().await.ok_or_else(no_socket)
+    }
+}
+
+/// Waits until a manager answers with what only a leader knows. It is asked again every second, by a short list.
+async fn find_leader(socket: &Socket) -> Result<(), SocketError> {
+    let filters = Filters::default();
+    let ask = async |pause| {
+        sleep(pause).await;
+        socket.swarm_objects(SwarmObjects::Nodes, &filters, LIST_TIME).await
+    };
+    let mut asked = FuturesUnordered::from_iter([ask(Duration::ZERO)]);
+    loop {
+        tokio::select! {
+            Some(answer) = asked.next() => match answer {
+                Err(SocketError::Status(NO_LEADER)) => asked.push(ask(ELECTION_PAUSE)),
+                answer => return answer.map(drop),
+            },
+            () = sleep(ASK_AGAIN) => asked.push(ask(Duration::ZERO)),
         }
+    }
+}
+
+/// Limits the time of an answer of the managers.
+async fn within_list_time<T>(answer: impl Future<Output = Result<T, SocketError>>) -> Result<T, SocketError> {
+    let late = |_elapsed| {
+        let reason =
+            format!("no answer within {LIST_TIME:?}: the Swarm may have no leader, see `docker node ls`");
+        Err(SocketError::Unavailable(reason))
+    };
+    timeout(LIST_TIME, answer).await.unwrap_or_else(late)
+}
+
+fn of_managers(error: SocketError) -> EngineError {
+    match error {
+        SocketError::Status(status) => EngineError::Unavailable(format!("the manager answered {status}")),
+        error => error.into(),
     }
 }
 
@@ -339,6 +370,7 @@ impl TaskRecord {
             changed_at: time(&timestamp),
             state,
             is_wanted: matches!(self.desired_state.as_str(), "running" | "ready" | "accepted"),
+            is_removed: self.desired_state == "remove",
             error: err,
             exit_code: (has_container && has_exited).then_some(code),
             has_container,

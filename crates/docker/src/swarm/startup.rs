@@ -193,6 +193,7 @@ mod tests {
             changed_at: at,
             state,
             is_wanted,
+            is_removed: false,
             error: String::new(),
             exit_code: None,
             has_container: true,

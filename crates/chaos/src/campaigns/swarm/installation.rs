@@ -34,8 +34,6 @@ use crate::{
 const READY: Duration = Duration::from_secs(120);
 /// The time after which a look at an application counts as failed.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// The heartbeat of nodes that `docs/several-machines.md` recommends.
-const HEARTBEAT: &str = "4s";
 /// The states that a deployment does not leave.
 const ENDS: [&str; 3] = ["deployed", "failed", "cancelled"];
 /// The name of each application, the position of its organization, and the number of its copies.
@@ -75,7 +73,6 @@ impl Installation {
     /// Starts everything, and waits until each application answers at each front proxy.
     pub(super) fn start(options: &Options) -> Self {
         let lab = SwarmLab::with_managers(NODES, NODES, options.server.clone());
-        lab.docker(1, &["swarm", "update", "--dispatcher-heartbeat", HEARTBEAT]);
         let folder = tempfile::Builder::new().prefix("launchway-chaos-").tempdir().unwrap();
         let cluster = Cluster::start_at(lab.own_address(), lab.network());
         let repositories = folder.path().join("repositories");
