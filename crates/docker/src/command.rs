@@ -13,7 +13,7 @@ mod volumes;
 
 use std::{
     ffi::OsString,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -35,7 +35,7 @@ pub(super) use self::{
     networks::NetworkId,
     services::{NODE_LABEL, NewService, ServiceChange},
 };
-use super::{DockerOptions, NetworkDriver, errors::EngineError, labels::Label, socket::Socket};
+use super::{errors::EngineError, labels::Label, socket::Socket};
 
 /// The lines of an error message that are read.
 const ERROR_LINES: usize = 20;
@@ -59,19 +59,16 @@ pub(super) struct Docker {
     was_there: Arc<AtomicBool>,
     /// The socket of the engine, if the client uses one.
     socket: Arc<OnceCell<Option<Socket>>>,
-    /// True if networks are those of a Swarm.
-    is_of_swarm: bool,
 }
 
 impl Docker {
-    pub(super) fn new(options: &DockerOptions) -> Self {
+    pub(super) fn new(program: &Path, environment: &[(OsString, OsString)], limit: Duration) -> Self {
         Self {
-            program: options.program.clone(),
-            environment: options.environment.as_slice().into(),
-            limit: options.call_time,
+            program: program.to_owned(),
+            environment: environment.into(),
+            limit,
             was_there: Arc::default(),
             socket: Arc::default(),
-            is_of_swarm: options.network_driver == NetworkDriver::Overlay,
         }
     }
 
@@ -136,18 +133,10 @@ impl Docker {
         }
     }
 
-    /// As [`answer`](Self::answer), for a call about objects that the managers of a Swarm have, if there is one.
-    async fn answer_of_managers(&self, call: Invocation) -> Result<String, EngineError> {
-        self.wait_for_managers().await?;
+    /// As [`answer`](Self::answer), for a call that only the leader of a Swarm can answer.
+    async fn answer_of_leader(&self, call: Invocation) -> Result<String, EngineError> {
+        self.wait_for_leader().await?;
         self.answer(call).await
-    }
-
-    /// Waits until the managers of the Swarm have a leader, if there is one.
-    async fn wait_for_managers(&self) -> Result<(), EngineError> {
-        match self.is_of_swarm {
-            true => self.wait_for_leader().await,
-            false => Ok(()),
-        }
     }
 
     /// Parses an output with one record per line, without the records that docker does not have.

@@ -243,7 +243,7 @@ impl DockerEngine {
     /// Returns an engine with these options. Does not connect to it yet.
     #[must_use]
     pub fn new(options: DockerOptions) -> Self {
-        let docker = Docker::new(&options);
+        let docker = Docker::new(&options.program, &options.environment, options.call_time);
         let told = Mutex::new(nanoseconds(SystemClock.now()));
         Self {
             options,

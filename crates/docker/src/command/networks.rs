@@ -34,7 +34,7 @@ impl Docker {
     /// Returns the networks with all of these labels; every network without labels.
     pub(crate) async fn networks(&self, labels: &[Label]) -> Result<Vec<NetworkId>, EngineError> {
         let call = self.call(&["network", "ls", "--quiet", "--no-trunc"]);
-        let listed = self.answer_of_managers(with_labels(call, labels)).await?;
+        let listed = self.answer(with_labels(call, labels)).await?;
         let ids = listed.lines().filter(|line| !line.trim().is_empty()).map(NetworkId::parse);
         ids.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
     }
@@ -45,7 +45,6 @@ impl Docker {
         if networks.is_empty() {
             return Ok(Vec::new());
         }
-        self.wait_for_managers().await?;
         let call = self.call(&["network", "inspect", "--format", FORMAT]);
         self.existing_records(call.args(networks.iter().map(NetworkId::as_str))).await
     }
@@ -84,7 +83,7 @@ impl Docker {
         for label in labels {
             call = call.args(["--label", label.as_str()]);
         }
-        let id = self.answer_of_managers(call.arg(name)).await?;
+        let id = self.answer_of_leader(call.arg(name)).await?;
         NetworkId::parse(&id).ok_or_else(unreadable)
     }
 
@@ -114,11 +113,11 @@ impl Docker {
 
     /// Removes the network with a name of our own making.
     pub(crate) async fn remove_network_named(&self, name: &str) -> Result<(), EngineError> {
-        self.answer_of_managers(self.call(&["network", "rm", name])).await.map(drop)
+        self.answer(self.call(&["network", "rm", name])).await.map(drop)
     }
 
     pub(crate) async fn remove_network(&self, network: &NetworkId) -> Result<(), EngineError> {
-        self.answer_of_managers(self.call(&["network", "rm", network.as_str()])).await.map(drop)
+        self.answer(self.call(&["network", "rm", network.as_str()])).await.map(drop)
     }
 }
 

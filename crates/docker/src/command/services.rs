@@ -91,14 +91,14 @@ impl Docker {
         for (name, value) in &service.environment.inherited {
             call = call.args(["--env", name]).env(name, value);
         }
-        let id = self.answer_of_managers(call.arg(service.image.as_str())).await?;
+        let id = self.answer_of_leader(call.arg(service.image.as_str())).await?;
         id.trim().parse().map_err(|_not_an_id| unreadable())
     }
 
     /// Removes services without tasks that Swarm removes at the same time. One that is gone is no error.
     pub(crate) async fn remove_settled_services(&self, services: &[ContainerId]) -> Result<(), EngineError> {
         let call = self.call(&["service", "rm"]);
-        match self.answer_of_managers(call.args(services.iter().map(ContainerId::as_str))).await {
+        match self.answer_of_leader(call.args(services.iter().map(ContainerId::as_str))).await {
             Err(failure) if !failure.is_only_about_missing_objects() => Err(failure),
             _ => Ok(()),
         }
@@ -128,13 +128,13 @@ impl Docker {
                 free(call.args(["--label-add", Label::of_kept().as_str()]), constraints)
             }
         };
-        self.answer_of_managers(call.arg(service.as_str())).await.map(drop)
+        self.answer_of_leader(call.arg(service.as_str())).await.map(drop)
     }
 
     /// Labels a node that may run containers of applications.
     pub(crate) async fn label_node(&self, node: &NodeId) -> Result<(), EngineError> {
         let label = format!("{NODE_LABEL}=true");
-        self.answer_of_managers(self.call(&["node", "update", "--label-add", &label, node.as_str()]))
+        self.answer_of_leader(self.call(&["node", "update", "--label-add", &label, node.as_str()]))
             .await
             .map(drop)
     }
@@ -145,7 +145,7 @@ impl Docker {
         availability: NodeAvailability,
     ) -> Result<(), EngineError> {
         let call = self.call(&["node", "update", "--availability", availability.as_str(), node.as_str()]);
-        self.answer_of_managers(call).await.map(drop)
+        self.answer_of_leader(call).await.map(drop)
     }
 
     /// Adds the name by which an image is pushed to a registry.
