@@ -15,6 +15,7 @@ mod condition;
 mod deployer;
 mod images;
 mod inventory;
+mod lists;
 mod placement;
 mod records;
 mod registry;
