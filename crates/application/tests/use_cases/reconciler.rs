@@ -8,6 +8,7 @@ mod copies;
 mod extension_routes;
 mod health;
 mod homes;
+mod leadership;
 mod orphans;
 mod outages;
 mod records;
