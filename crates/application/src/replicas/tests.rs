@@ -3,10 +3,11 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering as Order},
 };
 
+use async_trait::async_trait;
 use launchway_domain::{
     clock::{MockClock, Timestamp},
     ids::BootId,
-    replicas::{LEADERSHIP, MockEngineIdentity, MockReplicaRegistry},
+    replicas::{EngineIdentity, LEADERSHIP, MockEngineIdentity, MockReplicaRegistry},
 };
 use tokio::time::advance;
 use uuid::Uuid;
@@ -92,6 +93,34 @@ async fn a_heartbeat_renews_the_term_and_a_failed_one_does_not() {
     assert!(own.is_leader(), "the last success was 5 s ago");
     sleep(Duration::from_secs(3)).await;
     assert!(!own.is_leader() && beats.load(Order::Relaxed) > 5);
+}
+
+/// An engine that never answers.
+struct SilentEngine;
+
+#[async_trait]
+impl EngineIdentity for SilentEngine {
+    async fn engine_id(&self) -> Option<String> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_does_not_answer_delays_no_heartbeat() {
+    let mut registry = MockReplicaRegistry::new();
+    let beats = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&beats);
+    registry.expect_register().return_once(|replica| Ok(a_pulse(replica, true, NOW)));
+    registry.expect_heartbeat().returning(move |replica| {
+        counted.fetch_add(1, Order::Relaxed);
+        Ok(a_pulse(replica, true, NOW))
+    });
+    let ports = ReplicaMonitorPorts { engine: Arc::new(SilentEngine), ..ports(registry) };
+    let Ok(Ok(monitor)) = ReplicaMonitor::register(ports, a_replica(2, "A")).await else { unreachable!() };
+    let (_stop, stopped) = watch::channel(false);
+    tokio::spawn(monitor.run(stopped));
+    sleep(Duration::from_millis(10_500)).await;
+    assert_eq!(beats.load(Order::Relaxed), 10);
 }
 
 #[tokio::test(start_paused = true)]
