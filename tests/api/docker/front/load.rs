@@ -115,12 +115,12 @@ fn without_waiting_for_running_requests_some_fail() {
     commit_slow(&repository, "version 0", 2.0);
     let (id, _) = harness.create_live(&spec("web", &repository));
     // A busy machine may remove a container only when the requests to it have ended.
-    let fails = |version: &u32| {
+    let fails = |version: u32| {
         commit_slow(&repository, &format!("version {version}"), 2.0);
         let load = Load::on(harness.server.front(), WEB, SLOW, false);
         harness.deployed(&harness.redeploy(&id));
         harness.has_containers(1);
         load.stop().failed > 0
     };
-    assert!((1..=20).find(fails).is_some());
+    assert!((1..=20).any(fails));
 }
