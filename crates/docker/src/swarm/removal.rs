@@ -10,7 +10,7 @@ use crate::{command::Docker, containers::Filters, errors::EngineError};
 
 /// The interval at which the tasks of a service are listed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The time that Swarm gets to remove the tasks of a stopped service: it does so four times a second.
+/// The time that Swarm gets to remove the tasks of stopped services.
 const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Docker {
