@@ -95,6 +95,7 @@ impl DockerEngine {
         organization: OrganizationId,
         reserved: &[IpAddr],
     ) -> Result<Network, StepError> {
+        self.prefer_leader().await;
         let mut known = self.networks.lock().await;
         if let Some(network) = known.get(&organization) {
             return Ok(network.clone());
@@ -123,8 +124,18 @@ impl DockerEngine {
         labels: &[Label],
         reserved: &[IpAddr],
     ) -> Result<Network, StepError> {
+        self.prefer_leader().await;
         let _alone = self.networks.lock().await;
         self.found_or_made(name, labels, reserved, true).await
+    }
+
+    /// Waits until the managers of the Swarm have a leader, if networks are overlays: without one they hold each call
+    /// about an overlay for 20 seconds, the start of a container in it included. No leader is no failure, because a
+    /// machine that joins its Swarm again knows its networks before it knows the leader.
+    async fn prefer_leader(&self) {
+        if self.options.network_driver == NetworkDriver::Overlay {
+            let _no_leader = self.docker.wait_for_leader().await;
+        }
     }
 
     async fn found_or_made(
