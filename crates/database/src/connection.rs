@@ -1,4 +1,6 @@
-//! The connection type of both databases, and the connection pool.
+//! The connections to both databases, and their pool.
+
+mod any;
 
 use std::thread;
 
@@ -10,18 +12,9 @@ use diesel::{
     sqlite::SqliteConnection,
 };
 
-use super::{dialect::remembering_locks, error::QueryError, options::Synchronous};
-
-/// A connection to either database, on which the same queries run.
-///
-/// Never call `establish` on it: that tries SQLite first, which takes any text for a file name.
-#[derive(diesel::MultiConnection)]
-pub enum AnyConnection {
-    /// To a SQLite file.
-    Sqlite(SqliteConnection),
-    /// To a PostgreSQL server.
-    Postgres(PgConnection),
-}
+pub use self::any::AnyConnection;
+pub(super) use self::any::MultiBackend;
+use super::{dialect::remembering_locks, error::QueryError, options::Synchronous, work};
 
 /// PostgreSQL ends the session of a machine that has vanished within about ten seconds, instead of two hours.
 pub(super) const KEEPALIVES: &str = "SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2;
@@ -112,13 +105,10 @@ pub(super) fn sqlite_reader(path: &str) -> Result<SqliteConnection, r2d2::Error>
 }
 
 /// Runs a query, and once more on a living connection if this one turns out to be dead.
-pub(super) fn read<T>(
-    pool: &Pool,
-    query: impl Fn(&mut AnyConnection) -> Result<T, QueryError>,
-) -> Result<T, QueryError> {
-    let outcome = pool.get()?.run(&query);
+pub(super) fn read(pool: &Pool, query: &work::Read) -> Result<(), QueryError> {
+    let outcome = pool.get()?.run(query);
     match outcome {
-        Err(error) if error.is_connection_lost() => living(pool)?.run(&query),
+        Err(error) if error.is_connection_lost() => living(pool)?.run(query),
         outcome => outcome,
     }
 }
@@ -132,10 +122,7 @@ pub(super) fn read_at_once<T>(
 }
 
 /// Runs `work` in a PostgreSQL transaction, which is rolled back when it fails.
-pub(super) fn transact<T>(
-    pool: &Pool,
-    work: impl FnOnce(&mut AnyConnection) -> Result<T, QueryError>,
-) -> Result<T, QueryError> {
+pub(super) fn transact(pool: &Pool, work: work::Write) -> Result<(), QueryError> {
     let mut link = pool.get()?;
     match link.run(begin) {
         // Nothing was done yet, so that a dead connection can still be replaced.
@@ -147,9 +134,7 @@ pub(super) fn transact<T>(
         outcome => outcome?,
     }
     match remembering_locks(|| link.run(work)) {
-        Ok(value) => {
-            link.run(|connection| Ok(AnyConnection::commit_transaction(connection)?)).map(|()| value)
-        }
+        Ok(()) => link.run(|connection| Ok(AnyConnection::commit_transaction(connection)?)),
         Err(error) => {
             // A connection that cannot even do this is broken, and leaves the pool.
             drop(AnyConnection::rollback_transaction(&mut link.connection));

@@ -52,6 +52,7 @@ mod throttle;
 mod unit_of_work;
 mod users;
 mod webhooks;
+mod work;
 mod writer;
 
 use std::{
@@ -92,6 +93,7 @@ use self::{
     signals::SignalSource,
     statistics::Counters,
     storage_state::StorageState,
+    work::Value,
     writer::Writer,
 };
 
@@ -319,10 +321,15 @@ impl Database {
         F: Fn(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
         T: Send + 'static,
     {
+        let (query, value) = Value::of_read(query);
+        self.run_read(query).await?;
+        value.take()
+    }
+
+    async fn run_read(&self, query: work::Read) -> Result<(), StoreError> {
         let permit = self.permit().await?;
         let pool = self.shared.pool.clone();
-        let outcome = blocking(permit, move || connection::read(&pool, query)).await?;
-        Ok(outcome?)
+        Ok(blocking(permit, move || connection::read(&pool, &query)).await??)
     }
 
     /// Runs the work of `commits` callers as one transaction. The outer error is final; the inner one is of
@@ -332,6 +339,18 @@ impl Database {
         F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
         T: Send + 'static,
     {
+        let (work, value) = Value::of_write(work);
+        match self.run_write(commits, work).await? {
+            Ok(()) => value.take().map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    async fn run_write(
+        &self,
+        commits: usize,
+        work: work::Write,
+    ) -> Result<Result<(), QueryError>, StoreError> {
         self.shared.counters.count_commits(commits);
         if let Some(writer) = &self.shared.writer {
             let outcome = writer.write(work).await.map(Ok);
@@ -383,10 +402,10 @@ fn for_writers(connections: u32) -> u32 {
 
 /// Runs `work` on a blocking thread. The permit moves with it, because the work continues when the caller
 /// stops waiting.
-async fn blocking<T: Send + 'static>(
+async fn blocking(
     permit: OwnedSemaphorePermit,
-    work: impl FnOnce() -> Result<T, QueryError> + Send + 'static,
-) -> Result<Result<T, QueryError>, StoreError> {
+    work: impl FnOnce() -> Result<(), QueryError> + Send + 'static,
+) -> Result<Result<(), QueryError>, StoreError> {
     let outcome = task::spawn_blocking(move || {
         let _permit = permit;
         work()

@@ -47,14 +47,14 @@ impl StorageState {
 
     /// Records a write that failed on a full disk. A write that succeeds changes nothing here: it may have
     /// had nothing to write.
-    pub(super) fn observe<T>(
+    pub(super) fn observe(
         &self,
-        outcome: Result<Result<T, QueryError>, StoreError>,
-    ) -> Result<Result<T, QueryError>, StoreError> {
+        outcome: Result<Result<(), QueryError>, StoreError>,
+    ) -> Result<Result<(), QueryError>, StoreError> {
         let is_full = match &outcome {
             Err(error) => matches!(error, StoreError::StorageFull(_)),
             Ok(Err(error)) => error.is_storage_full(),
-            Ok(Ok(_)) => false,
+            Ok(Ok(())) => false,
         };
         if is_full && !self.is_full.swap(true, Ordering::Relaxed) {
             tracing::error!("database disk is full");

@@ -25,7 +25,7 @@ use tokio::{
     task, time,
 };
 
-use self::job::{Job, Task};
+use self::job::Job;
 use super::{
     connection::{AnyConnection, begin, sqlite_writer},
     error::QueryError,
@@ -33,6 +33,7 @@ use super::{
     signals::epochs::{self, Epochs, StoredEpochs},
     statistics::Counters,
     storage_state::FULL_BELOW,
+    work,
 };
 
 /// The most changes that are queued for the writer before callers wait.
@@ -49,7 +50,7 @@ const LARGE_LOG_EVERY: Duration = Duration::from_secs(1);
 
 /// A handle of the thread that writes.
 pub(super) struct Writer {
-    jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
+    jobs: Mutex<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     places: Arc<Semaphore>,
     max_wait: Duration,
@@ -99,17 +100,13 @@ impl Writer {
     }
 
     /// Queues a change and waits until it is durable or was rolled back.
-    pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        F: FnOnce(&mut AnyConnection) -> Result<T, QueryError> + Send + 'static,
-        T: Send + 'static,
-    {
+    pub(super) async fn write(&self, work: work::Write) -> Result<(), StoreError> {
         let place = time::timeout(self.max_wait, Arc::clone(&self.places).acquire_owned())
             .await
             .map_err(|elapsed| StoreError::Unavailable(elapsed.into()))?
             .map_err(|closed| StoreError::Unavailable(closed.into()))?;
         let (reply, outcome) = oneshot::channel();
-        let job: Box<dyn Job> = Box::new(Task::new(work, reply, place));
+        let job = Job::new(work, reply, place);
         let accepted = match &*self.jobs.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(jobs) => jobs.send(job).is_ok(),
             None => false,
@@ -166,7 +163,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn work_off(mut self, jobs: &Receiver<Box<dyn Job>>) {
+    fn work_off(mut self, jobs: &Receiver<Job>) {
         loop {
             match jobs.recv_timeout(IDLE_TICK) {
                 Ok(first) => {
@@ -181,7 +178,7 @@ impl Worker {
         self.checkpoint();
     }
 
-    fn carry_out(&mut self, mut batch: Vec<Box<dyn Job>>) {
+    fn carry_out(&mut self, mut batch: Vec<Job>) {
         match self.commit(&mut batch) {
             Ok(epochs) => {
                 // Before the callers get their results: whoever knows of a change must not see the old
@@ -210,7 +207,7 @@ impl Worker {
     }
 
     /// Commits the changes of `batch` together; each that fails is rolled back alone.
-    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<StoredEpochs>, QueryError> {
+    fn commit(&mut self, batch: &mut [Job]) -> Result<Option<StoredEpochs>, QueryError> {
         let connection = self.connection()?;
         begin(connection)?;
         for job in batch {
@@ -232,10 +229,10 @@ impl Worker {
     /// Returns whether a transaction failed because of a full disk. SQLite reports it only to the statement
     /// that met it, and other errors to the statements after it; a file that cannot grow may also be a mere
     /// I/O error.
-    fn is_storage_full(&self, error: &QueryError, batch: &[Box<dyn Job>]) -> bool {
+    fn is_storage_full(&self, error: &QueryError, batch: &[Job]) -> bool {
         let has_space = || files::free_bytes(Path::new(&self.path)).is_ok_and(|free| free >= FULL_BELOW);
         error.is_storage_full()
-            || batch.iter().any(|job| job.failed_on_full_disk())
+            || batch.iter().any(Job::failed_on_full_disk)
             || (error.is_file_error() && !has_space())
     }
 

@@ -7,10 +7,13 @@ use std::sync::{
 
 use diesel::{
     connection::{Connection as _, Instrumentation, InstrumentationEvent, SimpleConnection as _},
+    pg::PgConnection,
     prelude::*,
     sql_types::Text,
     sqlite::SqliteConnection,
 };
+
+use launchway_testkit::postgres::FreshDatabase;
 
 use super::*;
 use crate::connection::AnyConnection;
@@ -59,6 +62,29 @@ fn an_update_is_prepared_once() {
     let texts: Vec<String> =
         notes::table.filter(notes::id.le(3)).select(notes::text).load(&mut connection).unwrap();
     assert_eq!(texts, ["x", "y", "z"]);
+}
+
+#[test]
+fn an_update_is_prepared_once_on_postgres() {
+    let server = FreshDatabase::create();
+    let mut postgres = PgConnection::establish(&server.url()).unwrap();
+    postgres.batch_execute("CREATE TABLE notes (id BIGINT PRIMARY KEY, text TEXT NOT NULL)").unwrap();
+    let additions = Arc::new(AtomicUsize::new(0));
+    postgres.set_instrumentation(Additions(Arc::clone(&additions)));
+    for text in ["x", "y"] {
+        diesel::update(notes::table.find(1_i64))
+            .set(notes::text.eq(text))
+            .cached()
+            .execute(&mut postgres)
+            .unwrap();
+    }
+    assert_eq!(additions.load(Ordering::Relaxed), 1);
+    let mut connection = AnyConnection::Postgres(postgres);
+    for text in ["x", "y"] {
+        let update = diesel::update(notes::table.find(1_i64)).set(notes::text.eq(text));
+        update.cached().execute(&mut connection).unwrap();
+    }
+    assert_eq!(additions.load(Ordering::Relaxed), 1, "either connection writes the same text");
 }
 
 #[test]
