@@ -98,15 +98,20 @@ impl EngineError {
     }
 
     /// Returns whether the error is transient: the engine removed a layer while another build took it from
-    /// the cache, does not find a network while others are created, or gets no answer about an overlay because its machine
-    /// has just joined its Swarm again. The same call succeeds shortly afterwards.
+    /// the cache, does not find a network while others are created, gets no answer about an overlay because its machine
+    /// has just joined its Swarm again, or does not update an object of a Swarm that somebody else changed since the client
+    /// read it. The same call succeeds shortly afterwards.
     pub(super) fn is_transient(&self) -> bool {
         let Self::Message(text) = self else { return false };
         let text = last_line(text);
         let is_lost_layer = ["failed to get digest", "unable to find image \"sha256:"];
         let is_unanswered =
             text.contains(" attach to network ") && text.contains("context deadline exceeded");
-        is_lost_layer.iter().any(|words| text.contains(words)) || is_missing_network(&text) || is_unanswered
+        let is_outdated = text.contains("update out of sequence");
+        is_lost_layer.iter().any(|words| text.contains(words))
+            || is_missing_network(&text)
+            || is_unanswered
+            || is_outdated
     }
 
     /// Returns whether a network that was to be used does not exist.
@@ -371,6 +376,7 @@ mod tests {
         assert!(lapse("Step 2/5 : RUN true\nunable to find image \"sha256:c23d7601ae27\""));
         assert!(lapse("Could not attach to network launchway-overlay-01a1f19a: context deadline exceeded"));
         assert!(!lapse("Could not attach to network launchway-overlay-01a1f19a: no address is left"));
+        assert!(lapse("Error response from daemon: rpc error: code = Unknown desc = update out of sequence"));
         assert!(!lapse("unable to find image \"shop:latest\" locally"));
         assert!(!lapse("The command '/bin/sh -c exit 1' returned a non-zero code: 1"));
         assert!(EngineError::Message(missing).is_only_about_missing_objects());

@@ -9,7 +9,7 @@ use launchway_domain::{
 };
 use launchway_system::process::Invocation;
 
-use super::{CAPABILITIES, Docker, NetworkId, unreadable};
+use super::{CAPABILITIES, Docker, NetworkId, RetryBudget, unreadable};
 use crate::{
     ContainerLimits,
     environment::ContainerEnvironment,
@@ -109,6 +109,10 @@ impl Docker {
         service: &ContainerId,
         change: ServiceChange<'_>,
     ) -> Result<(), EngineError> {
+        self.update(|| self.service_update(service, change)).await
+    }
+
+    fn service_update(&self, service: &ContainerId, change: ServiceChange<'_>) -> Invocation {
         let call = self.call(&["service", "update", "--detach", "--quiet", "--no-resolve-image"]);
         let call = call.arg("--with-registry-auth");
         let call = match change {
@@ -128,15 +132,24 @@ impl Docker {
                 free(call.args(["--label-add", Label::of_kept().as_str()]), constraints)
             }
         };
-        self.answer_of_leader(call.arg(service.as_str())).await.map(drop)
+        call.arg(service.as_str())
+    }
+
+    /// Runs an update of an object of the Swarm, again if others changed the object since the client read it.
+    async fn update(&self, call: impl Fn() -> Invocation) -> Result<(), EngineError> {
+        let mut retries = RetryBudget::new();
+        loop {
+            match self.answer_of_leader(call()).await {
+                Err(failure) if retries.should_retry(&failure).await => {}
+                updated => return updated.map(drop),
+            }
+        }
     }
 
     /// Labels a node that may run containers of applications.
     pub(crate) async fn label_node(&self, node: &NodeId) -> Result<(), EngineError> {
         let label = format!("{NODE_LABEL}=true");
-        self.answer_of_leader(self.call(&["node", "update", "--label-add", &label, node.as_str()]))
-            .await
-            .map(drop)
+        self.update(|| self.call(&["node", "update", "--label-add", &label, node.as_str()])).await
     }
 
     pub(crate) async fn set_availability(
@@ -144,8 +157,8 @@ impl Docker {
         node: &NodeId,
         availability: NodeAvailability,
     ) -> Result<(), EngineError> {
-        let call = self.call(&["node", "update", "--availability", availability.as_str(), node.as_str()]);
-        self.answer_of_leader(call).await.map(drop)
+        let words = ["node", "update", "--availability", availability.as_str(), node.as_str()];
+        self.update(|| self.call(&words)).await
     }
 
     /// Adds the name by which an image is pushed to a registry.

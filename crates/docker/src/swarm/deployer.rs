@@ -299,15 +299,10 @@ impl SwarmEngine {
         service: &ContainerId,
         change: ServiceChange<'_>,
     ) -> Result<(), StepError> {
-        // Another server may have changed it since the client read it.
-        for _ in 0..3 {
-            match self.engine.docker.update_service(service, change).await {
-                Err(failure) if failure.says("update out of sequence") => sleep(PAUSE).await,
-                Err(failure) if failure.is_gone() => return Err(gone()),
-                changed => return changed.map_err(EngineError::or_fault),
-            }
+        match self.engine.docker.update_service(service, change).await {
+            Err(failure) if failure.is_gone() => Err(gone()),
+            changed => changed.map_err(EngineError::or_fault),
         }
-        Err(StepError::Retryable("the service is being changed by others".to_owned()))
     }
 
     /// Removes the services of this installation that have all of these labels.

@@ -67,15 +67,11 @@ pub(super) fn drain(
         moved += on_it(installation);
         let name = SwarmLab::hostname(node + 1);
         let loads = ask(installation, &FRONTS, &all(installation));
-        let drained = installation.command(leader, &["node", "drain", &name]);
-        if !drained.status.success() {
-            eprintln!("  drain of {name}: {}", String::from_utf8_lossy(&drained.stderr));
-            failed += 1;
-        }
+        failed += usize::from(!has_run(installation, leader, &["node", "drain", &name]));
         sleep(Duration::from_secs(1));
         all_of_them.add(end(loads));
         not_empty += on_it(installation);
-        failed += usize::from(!installation.command(leader, &["node", "activate", &name]).status.success());
+        failed += usize::from(!has_run(installation, leader, &["node", "activate", &name]));
     }
     section.note("nodes that were drained by `launchway node drain`", drains);
     section.control("applications that had a copy there", moved);
@@ -112,6 +108,15 @@ pub(super) fn stop_registry(
     section.note("requests through the three front proxies meanwhile", responses.requests());
     section.never("requests that failed while the registry was down", responses.failed());
     responses
+}
+
+/// Runs a command at a server; prints its error.
+fn has_run(installation: &Installation, server: usize, words: &[&str]) -> bool {
+    let ended = installation.command(server, words);
+    if !ended.status.success() {
+        eprintln!("  {}: {}", words.join(" "), String::from_utf8_lossy(&ended.stderr));
+    }
+    ended.status.success()
 }
 
 /// The positions of all applications.
