@@ -172,7 +172,13 @@ pub(super) fn of(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     ]
 }
 
-/// Returns the labels of a deployment's image. The owner is one label, because each is a step of a build.
+/// Returns the instruction of a Dockerfile that sets these labels, as a line. Their values need no quotes.
+pub(super) fn instruction(labels: &[Label]) -> String {
+    let labels: Vec<&str> = labels.iter().map(Label::as_str).collect();
+    format!("LABEL {}\n", labels.join(" "))
+}
+
+/// Returns the labels of a deployment's image.
 pub(super) fn of_image(instance: InstanceId, owner: &Owner) -> Vec<Label> {
     let Owner { organization, application, deployment, attempt } = owner;
     let whose = Label(format!("{OWNER}={organization}/{application}/{deployment}/{attempt}"));

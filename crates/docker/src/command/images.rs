@@ -13,7 +13,7 @@ use crate::{
     command::cpu_limited,
     environment::BuildArguments,
     errors::EngineError,
-    labels::Label,
+    labels::{self, Label},
     registries::{PermittedImage, PullError, RegistryFailure},
 };
 
@@ -139,24 +139,29 @@ impl Docker {
         if image.cache == BuildCache::Ignore {
             call = call.arg("--no-cache");
         }
-        for label in image.labels {
-            call = call.arg("--label").arg(label.as_str());
-        }
         for argument in &image.arguments.options {
             call = call.arg("--build-arg").arg(argument);
         }
         for (name, value) in &image.arguments.inherited {
             call = call.env(name, value);
         }
-        if let Some(target) = image.target {
-            call = call.args(["--target", target]);
+        let mut dockerfile = image.dockerfile.clone();
+        match image.target {
+            // The last stage is built: one instruction for all labels is one step, and one for each option would be several.
+            None => dockerfile.extend(labels::instruction(image.labels).into_bytes()),
+            Some(target) => {
+                for label in image.labels {
+                    call = call.args(["--label", label.as_str()]);
+                }
+                call = call.args(["--target", target]);
+            }
         }
         call = call.args(["--tag", image.name.as_str()]);
         call = match image.folder {
             Some(folder) => call.args(["--file", "-"]).arg(folder),
             None => call.arg("-"),
         };
-        call.input(image.dockerfile.as_slice())
+        call.input(dockerfile)
     }
 
     /// Pulls an image. The engine's message of a failure may quote a registry, and goes to the server's log
