@@ -171,7 +171,11 @@ impl Conversation {
     pub fn read_request(&mut self) -> Option<Request> {
         let line = self.read_line()?;
         let mut headers = Vec::new();
-        while let Some(header) = self.read_line().filter(|header| !header.is_empty()) {
+        loop {
+            let header = self.read_line()?;
+            if header.is_empty() {
+                break;
+            }
             let (name, value) = header.split_once(':')?;
             headers.push((name.to_lowercase(), value.trim().to_owned()));
         }
