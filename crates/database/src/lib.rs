@@ -100,6 +100,9 @@ use self::{
 /// The most rows of a page that is read by [`Database::read_point`].
 const ROWS_OF_A_POINT_READ: i64 = 100;
 
+/// The timeout of the first connection when a database is opened: a busy machine may need longer than callers wait later.
+const FIRST_CONNECTION: Duration = Duration::from_secs(5);
+
 /// The database and every repository in it. Cheap to clone.
 #[derive(Clone)]
 pub struct Database {
@@ -187,8 +190,10 @@ impl Database {
             .max_size(connections)
             .connection_timeout(options.max_wait)
             .test_on_check_out(false)
-            .build(manager)
-            .map_err(|error| OpenError::Connect(error.into()))?;
+            .build_unchecked(manager);
+        // The others are opened meanwhile.
+        let first = pool.get_timeout(options.max_wait.max(FIRST_CONNECTION));
+        drop(first.map_err(|error| OpenError::Connect(error.into()))?);
         let permits = Arc::new(Semaphore::new(connections as usize));
         let write_permits = Arc::new(Semaphore::new(for_writers(connections) as usize));
         let max_wait = options.max_wait;
